@@ -1,0 +1,56 @@
+package message
+
+import (
+	"hash/crc32"
+	"math"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// HashString is Java's String.hashCode of s: h = 31·h + c over the UTF-16 code units, wrapping at 32 bits.
+// Bytes that are no UTF-8 count as U+FFFD each, as Java decodes them.
+func HashString(s string) int32 { return HashMore(0, s) }
+
+// HashMore goes on with a hash: HashMore(HashString(a), b) == HashString(a+b).
+func HashMore[T string | []byte](h int32, s T) int32 {
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			h = 31*h + int32(c)
+			i++
+			continue
+		}
+		r, n := decodeRune(s[i:])
+		i += n
+		if r >= 0x10000 {
+			hi, lo := utf16.EncodeRune(r)
+			h = 31*h + hi
+			r = lo
+		}
+		h = 31*h + r
+	}
+	return h
+}
+
+func decodeRune[T string | []byte](s T) (rune, int) {
+	// A rune has at most four bytes; the array keeps this free of allocation for both kinds.
+	var b [utf8.UTFMax]byte
+	n := copy(b[:], s)
+	return utf8.DecodeRune(b[:n])
+}
+
+// AbsHash is the absolute value of a hash as 4.x and 5.x store it in the index; the smallest integer becomes 0.
+func AbsHash(h int32) int32 {
+	if h == math.MinInt32 {
+		return 0
+	}
+	if h < 0 {
+		return -h
+	}
+	return h
+}
+
+// CRC is the BODYCRC of a record: CRC-32 (IEEE) without its top bit; 0 for an empty body.
+func CRC(b []byte) uint32 { return crc32.ChecksumIEEE(b) & 0x7FFFFFFF }
+
+// TagsCode is the third field of a consume queue unit for a tag: its hash, sign-extended; 0 for no tag.
+func TagsCode(tag string) int64 { return int64(HashString(tag)) }
