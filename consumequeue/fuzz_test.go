@@ -1,0 +1,67 @@
+package consumequeue_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+func FuzzDecode(f *testing.F) {
+	f.Add(unit(1<<40, 96).AppendTo(nil))
+	f.Add(consumequeue.Filler().AppendTo(nil))
+	f.Add(make([]byte, 19))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		u, err := consumequeue.Decode(b)
+		require.Equal(t, len(b) < consumequeue.UnitSize, err != nil)
+		if err == nil {
+			require.Equal(t, b[:consumequeue.UnitSize], u.AppendTo(nil))
+		}
+	})
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	f.Add(consumequeue.BatchUnit{PhysicalOffset: 9, Size: 8, BaseOffset: 6, BatchSize: 5, CompactedOffset: -1}.AppendTo(nil))
+	f.Add(make([]byte, 45))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		u, err := consumequeue.DecodeBatch(b)
+		require.Equal(t, len(b) < consumequeue.BatchUnitSize, err != nil)
+		if err == nil {
+			require.Equal(t, b[:consumequeue.BatchUnitSize], u.AppendTo(nil))
+		}
+	})
+}
+
+func FuzzDecodeExt(f *testing.F) {
+	f.Add(consumequeue.ExtUnit{TagsCode: 3, StoreTime: 4, Bitmap: []byte{1, 2, 3}}.AppendTo(nil))
+	f.Add(bytes.Repeat([]byte{0x7F, 0xFF}, 20))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if u, err := consumequeue.DecodeExt(b); err == nil {
+			require.Equal(t, b[:u.Size], u.AppendTo(nil))
+		}
+	})
+}
+
+// FuzzScan walks any bytes with all three scans: they end, and what they refuse they refuse as damage with a place.
+func FuzzScan(f *testing.F) {
+	f.Add(units(consumequeue.Filler(), unit(100, 50), unit(150, 7)), int64(100))
+	f.Add(consumequeue.ExtUnit{TagsCode: 3, StoreTime: 4, Bitmap: []byte{1, 2, 3}}.AppendTo([]byte{0xFF}), int64(0))
+	f.Add(consumequeue.BatchUnit{Size: 8, BatchSize: 5}.AppendTo(nil), int64(1<<62))
+	f.Fuzz(func(t *testing.T, b []byte, base int64) {
+		size := int64(len(b))
+		entries, err := drain(consumequeue.Scan("f", base, bytes.NewReader(b), size))
+		require.LessOrEqual(t, len(entries), len(b)/consumequeue.UnitSize)
+		batches, err2 := drain(consumequeue.ScanBatch("f", base, bytes.NewReader(b), size))
+		require.LessOrEqual(t, len(batches), len(b)/consumequeue.BatchUnitSize)
+		exts, err3 := drain(consumequeue.ScanExt("f", base, bytes.NewReader(b), size))
+		require.LessOrEqual(t, len(exts), len(b)/consumequeue.ExtUnitMin+1)
+		for _, err := range []error{err, err2, err3} {
+			if err != nil {
+				require.ErrorIs(t, err, mappedfile.ErrCorrupt)
+			}
+		}
+	})
+}
