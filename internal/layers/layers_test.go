@@ -21,7 +21,7 @@ const module = "github.com/rocketstore/rocketstore"
 // Short names of what the table repeats. "." is the root package.
 var (
 	formats   = []string{"commitlog", "consumequeue", "index", "txstate", "redolog"}
-	machinery = []string{"internal/client", "internal/remoting", "internal/route", "internal/fastjson", "internal/invariant"}
+	machinery = []string{"internal/client", "internal/remoting", "internal/route", "internal/fastjson", "internal/properties", "internal/invariant"}
 	network   = join(machinery, "message", "dialect", "config", "trace")
 )
 
@@ -59,34 +59,35 @@ var (
 
 // table has every package of the module. Test files may import any package of it: the compiler refuses cycles.
 var table = map[string]layer{
-	"message":            {},
-	"dialect":            {},
-	"config":             {},
-	"internal/invariant": {},
-	"internal/fastjson":  {},
-	"trace":              {[]string{"message"}, nil},
-	"mappedfile":         {[]string{"internal/invariant"}, []string{mmap, xsys}},
-	"mappedfile/memfs":   {[]string{"mappedfile"}, nil},
-	"mappedfile/crashfs": {[]string{"mappedfile"}, nil},
-	"commitlog":          {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
-	"index":              {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
-	"consumequeue":       {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
-	"txstate":            {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
-	"redolog":            {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
-	"recovery":           {join(formats, "mappedfile", "dialect", "message"), below},
-	".":                  {join(formats, "recovery", "mappedfile", "message", "dialect", "config"), below},
-	"inspect":            {join(formats, "recovery", "mappedfile", "message", "dialect", "config", "trace"), above},
-	"internal/remoting":  {[]string{"message", "config", "internal/fastjson"}, above},
-	"internal/route":     {[]string{"message", "internal/fastjson"}, above},
-	"internal/client":    {[]string{"internal/remoting", "internal/route", "internal/fastjson", "message", "dialect"}, above},
-	"namesrv":            {network, above},
-	"producer":           {network, above},
-	"consumer":           {network, above},
-	"broker":             {join(network, "."), above},
-	"bench":              {join(formats, ".", "recovery", "mappedfile", "mappedfile/memfs", "mappedfile/crashfs", "message", "dialect"), above},
-	"storectl":           {[]string{"public"}, join(above, cobra, prometheus, progress)},
-	"internal/golden":    {}, // and only test files import it
-	"internal/layers":    {},
+	"message":             {},
+	"dialect":             {},
+	"config":              {},
+	"internal/invariant":  {},
+	"internal/fastjson":   {},
+	"internal/properties": {},
+	"trace":               {[]string{"message"}, nil},
+	"mappedfile":          {[]string{"internal/invariant"}, []string{mmap, xsys}},
+	"mappedfile/memfs":    {[]string{"mappedfile"}, nil},
+	"mappedfile/crashfs":  {[]string{"mappedfile"}, nil},
+	"commitlog":           {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
+	"index":               {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
+	"consumequeue":        {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
+	"txstate":             {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
+	"redolog":             {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
+	"recovery":            {join(formats, "mappedfile", "dialect", "message"), below},
+	".":                   {join(formats, "recovery", "mappedfile", "message", "dialect", "config"), below},
+	"inspect":             {join(formats, "recovery", "mappedfile", "message", "dialect", "config", "trace"), above},
+	"internal/remoting":   {[]string{"message", "config", "internal/fastjson"}, above},
+	"internal/route":      {[]string{"message", "internal/fastjson"}, above},
+	"internal/client":     {[]string{"internal/remoting", "internal/route", "internal/fastjson", "message", "dialect"}, above},
+	"namesrv":             {network, above},
+	"producer":            {network, above},
+	"consumer":            {network, above},
+	"broker":              {join(network, "."), above},
+	"bench":               {join(formats, ".", "recovery", "mappedfile", "mappedfile/memfs", "mappedfile/crashfs", "message", "dialect"), above},
+	"storectl":            {[]string{"public"}, join(above, cobra, prometheus, progress)},
+	"internal/golden":     {}, // and only test files import it
+	"internal/layers":     {},
 }
 
 func join(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
