@@ -8,10 +8,10 @@ import (
 )
 
 // HashString is Java's String.hashCode of s: h = 31·h + c over the UTF-16 code units, wrapping at 32 bits.
-// Bytes that are no UTF-8 count as U+FFFD each, as Java decodes them.
+// Bytes that are no UTF-8 count as Java decodes them: one U+FFFD for each longest piece that begins like a character.
 func HashString(s string) int32 { return HashMore(0, s) }
 
-// HashMore goes on with a hash: HashMore(HashString(a), b) == HashString(a+b).
+// HashMore goes on with a hash: HashMore(HashString(a), b) == HashString(a+b) where a does not end inside a character.
 func HashMore[T string | []byte](h int32, s T) int32 {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -35,7 +35,37 @@ func decodeRune[T string | []byte](s T) (rune, int) {
 	// A rune has at most four bytes; the array keeps this free of allocation for both kinds.
 	var b [utf8.UTFMax]byte
 	n := copy(b[:], s)
-	return utf8.DecodeRune(b[:n])
+	r, size := utf8.DecodeRune(b[:n])
+	if size == 1 { // one byte that is no character
+		size = malformed(b[:n])
+	}
+	return r, size
+}
+
+// malformed is the number of bytes at the start of b that Java replaces by one U+FFFD: the longest beginning of a
+// character, and all three bytes of a surrogate half.
+func malformed(b []byte) int {
+	whole, low, high := 1, byte(0x80), byte(0xBF) // length of the character, bounds of its second byte
+	switch c := b[0]; {
+	case c >= 0xC2 && c <= 0xDF:
+		whole = 2
+	case c == 0xE0:
+		whole, low = 3, 0xA0
+	case c >= 0xE1 && c <= 0xEF:
+		whole = 3
+	case c == 0xF0:
+		whole, low = 4, 0x90
+	case c >= 0xF1 && c <= 0xF3:
+		whole = 4
+	case c == 0xF4:
+		whole, high = 4, 0x8F
+	}
+	n := 1
+	for n < whole && n < len(b) && b[n] >= low && b[n] <= high {
+		low, high = 0x80, 0xBF
+		n++
+	}
+	return n
 }
 
 // AbsHash is the absolute value of a hash as 4.x and 5.x store it in the index; the smallest integer becomes 0.

@@ -1,8 +1,10 @@
 package message
 
 import (
+	"bytes"
 	"errors"
 	"iter"
+	"maps"
 	"strings"
 )
 
@@ -80,11 +82,13 @@ func (p Properties) All() iter.Seq2[string, string] {
 	}
 }
 
-// Old yields the pairs by the rule of 3.1 to 4.9.0, which drops an item whose value holds a 0x01.
+// Old yields the pairs by the rule of 3.1 to 4.9.0, which splits an item at every 0x01 and wants two parts. As Java's
+// split forgets empty parts at the end, a value may be followed by more of 0x01; a name may be empty.
 func (p Properties) Old() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for name, value := range p.All() {
-			if strings.IndexByte(value, nameEnd) < 0 && !yield(name, value) {
+		for item := range strings.SplitSeq(string(p), "\x02") {
+			name, value, ok := strings.Cut(strings.TrimRight(item, "\x01"), "\x01")
+			if ok && strings.IndexByte(value, nameEnd) < 0 && !yield(name, value) {
 				return
 			}
 		}
@@ -93,10 +97,7 @@ func (p Properties) Old() iter.Seq2[string, string] {
 
 // cutItem takes the first item off s; ok says whether it is a pair.
 func cutItem(s string) (name, value, rest string, ok bool) {
-	item := s
-	if i := strings.IndexByte(s, valueEnd); i >= 0 {
-		item, rest = s[:i], s[i+1:]
-	}
+	item, rest, _ := strings.Cut(s, "\x02")
 	i := strings.IndexByte(item, nameEnd)
 	if i <= 0 || i == len(item)-1 {
 		return "", "", rest, false
@@ -172,11 +173,7 @@ func (p Properties) Delete(name string) Properties {
 
 // Map is the list as Java's map: the last of several values counts.
 func (p Properties) Map() map[string]string {
-	m := make(map[string]string)
-	for name, value := range p.All() {
-		m[name] = value
-	}
-	return m
+	return maps.Collect(p.All())
 }
 
 // Keys yields the words of a KEYS value: parted by single spaces, empty ones skipped.
@@ -188,4 +185,22 @@ func Keys(value string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// Lookup is Get on the stored bytes, without a copy; nil when the name is not there.
+func Lookup(b []byte, name string) []byte {
+	var found []byte
+	for len(b) > 0 {
+		item := b
+		if i := bytes.IndexByte(b, valueEnd); i >= 0 {
+			item, b = b[:i], b[i+1:]
+		} else {
+			b = nil
+		}
+		i := bytes.IndexByte(item, nameEnd)
+		if i > 0 && i < len(item)-1 && string(item[:i]) == name {
+			found = item[i+1:]
+		}
+	}
+	return found
 }
