@@ -1,0 +1,75 @@
+package inspect
+
+import "fmt"
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	// Warning: something to know; nothing of the store is lost by it.
+	Warning Severity = "warning"
+	// Error: bytes that the store should hold cannot be believed or are missing.
+	Error Severity = "error"
+)
+
+// Kind is the class of a finding, in words.
+type Kind string
+
+// The kinds.
+const (
+	// ForeignFile: a name that no file of that folder can have, or no regular file. It is passed over.
+	ForeignFile Kind = "foreign file"
+	// EmptySegment: the last file has no bytes, left by a crash between making and sizing it.
+	EmptySegment Kind = "empty segment"
+	// ShortSegment: the last file is shorter than the others.
+	ShortSegment Kind = "short segment"
+	// WrongSize: a file whose length or name does not go with the size of the others.
+	WrongSize Kind = "wrong file size"
+	// Gap: files are missing between two others; From and To bound what is missing.
+	Gap Kind = "gap"
+	// Overlap: a file starts before the end of the one before it.
+	Overlap Kind = "overlap"
+	// BadMagic: bytes where a record should start are none.
+	BadMagic Kind = "bad magic"
+	// BadSize: the lengths in a record do not add up, or reach beyond the file.
+	BadSize Kind = "record lengths do not add up"
+	// BadPlace: a whole record that states another physical offset than where it lies: left over from an earlier life.
+	BadPlace Kind = "record at another place than it says"
+	// BadCRC: a body does not match its CRC.
+	BadCRC Kind = "body CRC does not match"
+	// BadBlank: the blank at the end of a commit log file states another length than what is left of the file.
+	BadBlank Kind = "blank of another length than what is left"
+	// Zeros: zeros where a record or unit should be, with further ones behind.
+	Zeros Kind = "zeros with data behind them"
+	// BadUnit: a queue unit that cannot be one.
+	BadUnit Kind = "impossible queue unit"
+	// BadIndex: an index file whose header, slots or chains contradict one another.
+	BadIndex Kind = "damaged index file"
+	// BadFile: another file of the store that cannot be read as what its name says.
+	BadFile Kind = "damaged file"
+	// NotRead: data of a kind that is recognised but not read.
+	NotRead Kind = "not read"
+	// Unreadable: reading failed, or the file went away meanwhile.
+	Unreadable Kind = "unreadable"
+)
+
+// Finding is something about the store that is not as it should be.
+type Finding struct {
+	Kind     Kind     `json:"kind"`
+	Severity Severity `json:"severity"`
+	// File is the path inside the store directory, with forward slashes.
+	File string `json:"file"`
+	// Offset is in bytes from the start of File.
+	Offset int64 `json:"offset"`
+	// From and To bound what is missing or passed over, in the addresses of the structure (for the commit log, physical
+	// offsets): from From on, up to and without To. Both are 0 when the finding is about no range.
+	From int64  `json:"fromOffset,omitempty"`
+	To   int64  `json:"toOffset,omitempty"`
+	Text string `json:"text"`
+}
+
+// String is the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: offset %d: %s: %s", f.Severity, f.File, f.Offset, f.Kind, f.Text)
+}
