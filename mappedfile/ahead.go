@@ -1,0 +1,197 @@
+package mappedfile
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// background is the goroutine of a queue that makes segments ahead, faults pages in and commits staged bytes. It starts
+// with the first segment that is rolled to and ends with Close. Its lock comes after Queue.mu, and while it makes a
+// segment it holds neither.
+type background struct {
+	q *Queue
+
+	mu      sync.Mutex
+	idle    sync.Cond // signalled when busy ends
+	started bool
+	stopped bool
+	want    int64    // start of the segment to make; none is -1
+	busy    bool     // one is being made
+	ready   *segment // made and not taken
+
+	wake chan struct{}
+	quit chan struct{}
+	done chan struct{}
+
+	populated atomic.Int64 // offset up to which pages are faulted in
+}
+
+func newBackground(q *Queue) *background {
+	g := &background{q: q, want: -1, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+	g.idle.L = &g.mu
+	return g
+}
+
+// request asks for the segment that starts at start, if the options want segments ahead.
+func (g *background) request(start int64) {
+	o := &g.q.opts
+	if !o.Ahead && o.Mode != Staged {
+		return
+	}
+	g.mu.Lock()
+	if g.stopped {
+		g.mu.Unlock()
+		return
+	}
+	if o.Ahead && g.ready == nil && g.q.find(start) == nil && start >= 0 {
+		g.want = start
+	}
+	if !g.started {
+		g.started = true
+		go g.run()
+	}
+	g.mu.Unlock()
+	g.signal()
+}
+
+func (g *background) signal() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// nudge is told of each append, and wakes the goroutine when another part of Options.Populate is used up.
+func (g *background) nudge(from, to int64) {
+	if quarter := g.q.opts.Populate / 4; quarter > 0 && g.q.opts.Ahead && from/quarter != to/quarter {
+		g.signal()
+	}
+}
+
+// take gives the segment that starts at start if it is made or just being made, else nil: then the caller makes it.
+func (g *background) take(start int64) *segment {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.busy {
+		g.idle.Wait()
+	}
+	g.want = -1
+	s := g.ready
+	if s == nil || s.start != start {
+		return nil
+	}
+	g.ready = nil
+	return s
+}
+
+// takeAny gives whatever is made, and calls off what is not.
+func (g *background) takeAny() *segment {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.busy {
+		g.idle.Wait()
+	}
+	g.want = -1
+	s := g.ready
+	g.ready = nil
+	return s
+}
+
+// stop ends the goroutine and waits for it. Queue.mu must not be held.
+func (g *background) stop() {
+	g.mu.Lock()
+	started, first := g.started, !g.stopped
+	g.stopped = true
+	g.mu.Unlock()
+	if first {
+		close(g.quit)
+	}
+	if started {
+		<-g.done
+	}
+}
+
+func (g *background) run() {
+	defer close(g.done)
+	var tick <-chan time.Time
+	if g.q.opts.Mode == Staged {
+		t := time.NewTicker(g.q.opts.StageEvery)
+		defer t.Stop()
+		tick = t.C
+	}
+	for {
+		select {
+		case <-g.quit:
+			return
+		case <-tick:
+			g.commit()
+		case <-g.wake:
+			g.makeAhead()
+			g.populate()
+		}
+	}
+}
+
+func (g *background) commit() {
+	if err := g.q.Commit(); err != nil && !errors.Is(err, g.q.failure()) {
+		g.q.opts.Logger.Error("committing staged bytes", "file", g.q.dir, "err", err)
+	}
+}
+
+// makeAhead makes the segment that is wanted. A failure is no harm yet: the roll tries again and reports it.
+func (g *background) makeAhead() {
+	g.mu.Lock()
+	start := g.want
+	if start < 0 || g.stopped || g.q.failure() != nil {
+		g.mu.Unlock()
+		return
+	}
+	g.want, g.busy = -1, true
+	g.mu.Unlock()
+	s, err := g.q.make(start, true)
+	if err != nil {
+		g.q.opts.Logger.Warn("making a segment ahead", "file", g.q.pathOf(start), "err", err)
+	} else {
+		g.populateSegment(s, 0, min(g.q.opts.Populate, g.q.opts.SegmentSize))
+	}
+	g.mu.Lock()
+	g.ready, g.busy = s, false
+	g.idle.Broadcast()
+	g.mu.Unlock()
+}
+
+// populate faults in the pages that will be written next.
+func (g *background) populate() {
+	q := g.q
+	if q.opts.Populate == 0 {
+		return
+	}
+	end := q.written.Load()
+	s := q.find(end)
+	if s == nil {
+		return
+	}
+	from := max(end, min(g.populated.Load(), s.end()))
+	to := min(end+q.opts.Populate, s.end())
+	if from >= to {
+		return
+	}
+	g.populateSegment(s, from-s.start, to-from)
+	g.populated.Store(to)
+}
+
+func (g *background) populateSegment(s *segment, pos, n int64) {
+	if n <= 0 {
+		return
+	}
+	h, err := s.acquire()
+	if err != nil {
+		return
+	}
+	defer h.release()
+	if err := h.m.Advise(int(pos), int(n), Populate); err != nil {
+		g.q.opts.Logger.Debug("faulting pages in", "file", s.name, "err", err)
+	}
+}

@@ -1,0 +1,273 @@
+package mappedfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Append writes b at the end and gives the offset of its first byte. It makes the next segment when the end is at a
+// border; b must fit into what is left of a segment, else ErrSegmentFull. After an error nothing is written and the
+// end is where it was. A full disk matches syscall.ENOSPC, and a later call may succeed; a fault in the mapping is
+// [ErrFault]. After a failed sync the error of that sync is returned.
+func (q *Queue) Append(b []byte) (off int64, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.writable(); err != nil {
+		return 0, err
+	}
+	off = q.written.Load()
+	if len(b) == 0 {
+		return off, nil
+	}
+	if int64(len(b)) > q.Remaining() {
+		return 0, ErrSegmentFull
+	}
+	if err := q.put(b, off); err != nil {
+		return 0, err
+	}
+	q.advance(off + int64(len(b)))
+	q.bg.nudge(off, off+int64(len(b)))
+	return off, nil
+}
+
+// Fill writes b at the end and moves the end to the segment's end; between b and there nothing is written. ErrSegmentFull
+// when b does not fit; the other errors are those of Append.
+func (q *Queue) Fill(b []byte) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.writable(); err != nil {
+		return err
+	}
+	off, left := q.written.Load(), q.Remaining()
+	if len(b) == 0 && left == q.opts.SegmentSize {
+		return nil
+	}
+	if int64(len(b)) > left {
+		return ErrSegmentFull
+	}
+	if len(b) > 0 {
+		if err := q.put(b, off); err != nil {
+			return err
+		}
+		q.advance(off + int64(len(b)))
+	}
+	if q.opts.Mode == Staged {
+		if err := q.commitLocked(); err != nil {
+			return err
+		}
+		q.stage.reset(off + left)
+		q.written.Store(off + left)
+		q.committed.Store(off + left)
+		return nil
+	}
+	q.advance(off + left)
+	return nil
+}
+
+// WriteAt overwrites bytes that were written before, in place and within one segment. The pages count as dirty until the
+// next Sync. ErrOutOfRange outside of what is written; the other errors are those of Append.
+func (q *Queue) WriteAt(b []byte, off int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.writable(); err != nil {
+		return err
+	}
+	end, s := q.written.Load(), q.find(off)
+	if s == nil || off+int64(len(b)) > min(end, s.end()) {
+		return q.outOfRange(off, len(b))
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	if q.opts.Mode == Staged {
+		if b = q.stage.overwrite(b, off); len(b) == 0 {
+			return nil
+		}
+	}
+	if err := q.write(s, b, off-s.start); err != nil {
+		return err
+	}
+	q.dirtyMu.Lock()
+	s.dirty.add(off-s.start, len(b), q.opts.SegmentSize)
+	q.anyDirty.Store(true)
+	q.dirtyMu.Unlock()
+	return nil
+}
+
+// put writes b at the end, where it fits, making the segment if there is none.
+func (q *Queue) put(b []byte, off int64) error {
+	s := q.find(off)
+	if s == nil {
+		var err error
+		if s, err = q.roll(off - off%q.opts.SegmentSize); err != nil {
+			return err
+		}
+	}
+	if s.length.Load() != q.opts.SegmentSize {
+		return fmt.Errorf("append to %s before it is repaired: %w", q.dir, q.wrongLength(s))
+	}
+	if q.opts.Mode == Staged {
+		return q.stageBytes(s, b, off)
+	}
+	return q.write(s, b, off-s.start)
+}
+
+// write puts b into the file now, after making sure of the blocks.
+func (q *Queue) write(s *segment, b []byte, pos int64) error {
+	if s.length.Load() < pos+int64(len(b)) {
+		return q.wrongLength(s)
+	}
+	h, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if err := s.reserve(h.file, pos, len(b)); err != nil {
+		return err
+	}
+	if q.opts.Mode != Mapped {
+		_, err := h.file.WriteAt(b, pos)
+		return err
+	}
+	return copyGuarded(s.name, h.bytes[pos:], b)
+}
+
+// roll brings the segment that starts at start into the list: the one made ahead, or a new one.
+func (q *Queue) roll(start int64) (*segment, error) {
+	// The names of all before it are made durable first, so that no power cut leaves a gap.
+	if err := q.settle(); err != nil {
+		return nil, err
+	}
+	s := q.bg.take(start)
+	if s != nil {
+		q.madeAhead.Add(1)
+	} else {
+		var err error
+		if s, err = q.make(start, false); err != nil {
+			return nil, err
+		}
+	}
+	if q.opts.LockMemory {
+		q.lockMemory(s)
+	}
+	s.modTime = time.Now()
+	q.insert(s)
+	q.bg.request(start + q.opts.SegmentSize)
+	return s, nil
+}
+
+// make creates a segment's file at full length, reserves its blocks and maps it. With durable it also makes length and
+// name durable; else the segment is remembered for settle. On failure nothing is left behind.
+func (q *Queue) make(start int64, durable bool) (*segment, error) {
+	s := &segment{q: q, start: start, name: q.pathOf(start), modTime: time.Now()}
+	s.length.Store(q.opts.SegmentSize)
+	newDir := !q.dirExists
+	if newDir {
+		if err := q.fsys.MkdirAll(q.dir, q.opts.DirMode); err != nil {
+			return nil, err
+		}
+	}
+	f, err := q.createFile(s)
+	if err != nil {
+		return nil, err
+	}
+	if durable {
+		if err = f.Sync(); err == nil {
+			err = q.syncDir()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), q.fsys.Remove(s.name))
+	}
+	h, err := s.adopt(f, ReadWrite)
+	if err != nil {
+		return nil, errors.Join(err, q.fsys.Remove(s.name))
+	}
+	h.release()
+	q.made.Add(1)
+	if !durable {
+		q.freshMu.Lock()
+		q.newDirs = q.newDirs || newDir
+		q.fresh = append(q.fresh, s)
+		q.anyFresh.Store(true)
+		q.freshMu.Unlock()
+	}
+	if newDir {
+		q.dirExists = true
+	}
+	return s, nil
+}
+
+// createFile makes the file with its length and blocks, or takes an all-zero one that an earlier failure left.
+func (q *Queue) createFile(s *segment) (File, error) {
+	f, err := q.fsys.OpenFile(s.name, os.O_RDWR|os.O_CREATE, q.opts.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.shape(s, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (q *Queue) shape(s *segment, f File) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if size > 0 { // not in our list, so nobody's; but never take bytes that we do not know for zeros
+		if lo, _, err := findNonZero(f, 0, size); err != nil || lo >= 0 {
+			return errors.Join(err, &CorruptError{File: s.name, Offset: max(lo, 0), Err: errors.New("a file with content is in the way")})
+		}
+	}
+	if err := q.fill(s, f); err != nil {
+		return errors.Join(err, q.fsys.Remove(s.name))
+	}
+	return nil
+}
+
+// fill gives the file its length, and its blocks as the options say.
+func (q *Queue) fill(s *segment, f File) error {
+	if err := f.Truncate(q.opts.SegmentSize); err != nil {
+		return err
+	}
+	if q.opts.Reserve == ReserveStep {
+		return nil
+	}
+	if err := f.Allocate(0, q.opts.SegmentSize); err != nil {
+		return fmt.Errorf("reserve blocks of %s: %w", s.name, err)
+	}
+	s.whole = true
+	if q.opts.Reserve == ReserveZero {
+		if err := writeZeros(f, 0, q.opts.SegmentSize); err != nil {
+			return err
+		}
+		return f.Sync()
+	}
+	return nil
+}
+
+func writeZeros(f File, from, to int64) error {
+	zeros := make([]byte, min(scanChunk, max(to-from, 0)))
+	for from < to {
+		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-from)], from)
+		if err != nil {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+func (q *Queue) lockMemory(s *segment) {
+	h, err := s.acquire()
+	if err == nil {
+		err = h.m.Advise(0, len(h.bytes), Lock)
+		h.release()
+	}
+	if err != nil {
+		q.opts.Logger.Warn("locking a segment in memory", "file", s.name, "err", err)
+	}
+}

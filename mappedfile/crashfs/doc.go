@@ -1,0 +1,2 @@
+// Package crashfs is under construction.
+package crashfs

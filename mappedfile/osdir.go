@@ -1,0 +1,230 @@
+package mappedfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/edsrzf/mmap-go"
+)
+
+// DirOptions configure [OpenDir]. Nil means the defaults.
+type DirOptions struct {
+	// ReadOnly refuses everything that would change the directory with [ErrReadOnly], and does not create it.
+	ReadOnly bool
+	// DirMode is the mode of the directory if it is made. Default 0750.
+	DirMode fs.FileMode
+}
+
+// OpenDir gives the operating system's files below dir, which is made if it is missing (not when reading only). No name
+// can leave it, not by a symbolic link either. The result is an io.Closer too; files stay usable after its Close.
+func OpenDir(dir string, o *DirOptions) (FS, error) {
+	var opts DirOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.DirMode == 0 {
+		opts.DirMode = 0o750
+	}
+	if !opts.ReadOnly {
+		if err := makeRoot(dir, opts.DirMode); err != nil {
+			return nil, err
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &osFS{root: root, readOnly: opts.ReadOnly}, nil
+}
+
+// makeRoot makes dir and makes its name durable.
+func makeRoot(dir string, mode fs.FileMode) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(filepath.Clean(dir)))
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(parent), parent.Close())
+}
+
+type osFS struct {
+	root     *os.Root
+	readOnly bool
+}
+
+func (d *osFS) Close() error { return d.root.Close() }
+
+func (d *osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	if d.readOnly && flag != os.O_RDONLY {
+		return nil, refuse("open", name)
+	}
+	f, err := d.root.OpenFile(filepath.FromSlash(name), flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{File: f, name: name}, nil
+}
+
+func (d *osFS) MkdirAll(name string, perm fs.FileMode) error {
+	if d.readOnly {
+		return refuse("mkdir", name)
+	}
+	return d.root.MkdirAll(filepath.FromSlash(name), perm)
+}
+
+func (d *osFS) Rename(oldname, newname string) error {
+	if d.readOnly {
+		return refuse("rename", oldname)
+	}
+	return d.root.Rename(filepath.FromSlash(oldname), filepath.FromSlash(newname))
+}
+
+func (d *osFS) Remove(name string) error {
+	if d.readOnly {
+		return refuse("remove", name)
+	}
+	return d.root.Remove(filepath.FromSlash(name))
+}
+
+func (d *osFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	f, err := d.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, errors.Join(err, f.Close())
+}
+
+func (d *osFS) SyncDir(name string) error {
+	if d.readOnly {
+		return refuse("sync", name)
+	}
+	f, err := d.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
+
+// SyncAll makes everything on the directory's file system durable, where the system can.
+func (d *osFS) SyncAll() error {
+	if d.readOnly {
+		return refuse("sync", ".")
+	}
+	f, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncFileSystem(f), f.Close())
+}
+
+func (d *osFS) Lock(name string) (io.Closer, error) {
+	if d.readOnly {
+		return nil, refuse("lock", name)
+	}
+	f, err := d.root.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
+	}
+	return f, nil
+}
+
+func refuse(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: ErrReadOnly} }
+
+type osFile struct {
+	*os.File
+	name string
+}
+
+func (f *osFile) Name() string { return f.name }
+
+func (f *osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f *osFile) Allocate(off, n int64) error {
+	if err := allocate(f.File, off, n); err != nil {
+		return &fs.PathError{Op: "allocate", Path: f.name, Err: err}
+	}
+	return nil
+}
+
+func (f *osFile) Sync() error { return syncFile(f.File) }
+
+func (f *osFile) NextData(off int64) (int64, bool) { return nextData(f.File, off) }
+
+func (f *osFile) Map(size int64, access Access) (Mapping, error) {
+	have, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size <= 0 || size > have || int64(int(size)) != size {
+		return nil, &fs.PathError{Op: "map", Path: f.name, Err: fmt.Errorf("cannot map %d of %d bytes", size, have)}
+	}
+	prot := mmap.RDONLY
+	if access == ReadWrite {
+		prot = mmap.RDWR
+	}
+	m, err := mmap.MapRegion(f.File, int(size), prot, 0, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "map", Path: f.name, Err: err}
+	}
+	return &osMapping{m: m, name: f.name}, nil
+}
+
+type osMapping struct {
+	m    mmap.MMap
+	name string
+}
+
+func (m *osMapping) Bytes() []byte { return m.m }
+
+func (m *osMapping) SyncRange(off, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	page := os.Getpagesize()
+	lo := off / page * page
+	if err := msync(m.m, lo, min((off+n+page-1)/page*page, len(m.m))); err != nil {
+		return &fs.PathError{Op: "msync", Path: m.name, Err: err}
+	}
+	return nil
+}
+
+func (m *osMapping) Advise(off, n int, a Advice) error {
+	page := os.Getpagesize()
+	lo, hi := off/page*page, min((off+n+page-1)/page*page, len(m.m))
+	if lo >= hi {
+		return nil
+	}
+	if err := advise(m.m[lo:hi], a); err != nil {
+		return &fs.PathError{Op: "madvise", Path: m.name, Err: err}
+	}
+	return nil
+}
+
+func (m *osMapping) Unmap() error {
+	if m.m == nil {
+		return nil
+	}
+	return m.m.Unmap()
+}
