@@ -1,0 +1,135 @@
+package remoting
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// outbox holds the frames that a connection has yet to write. Senders encode into it and wait when it is full; one
+// writer takes everything that is there, so that frames of many senders leave in one write.
+type outbox struct {
+	limit int           // bytes above which senders wait; one frame may exceed it
+	wake  chan struct{} // holds one token when there is something for the writer to look at
+
+	mu     sync.Mutex
+	buf    []byte        // not yet taken by the writer
+	spare  []byte        // for the next buf, after the writer gave it back
+	queued int64         // bytes ever put
+	room   chan struct{} // closed when buf is taken; nil if nobody waits
+	ending bool          // no more puts; the writer ends when buf is empty
+	err    error         // set by close: why nothing goes out any more
+
+	// written counts the bytes that the network took. Only the writer adds to it.
+	written atomic.Int64
+}
+
+// keepBuffer is the largest buffer that is kept for reuse.
+const keepBuffer = 256 << 10
+
+func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
+
+// put encodes c behind what is there and returns the position behind it, in bytes ever put.
+func (o *outbox) put(ctx context.Context, c *Command) (end int64, err error) {
+	for {
+		room, end, err := o.tryPut(c)
+		if room == nil {
+			return end, err
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// tryPut returns a channel to wait on if there is no room.
+func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return nil, 0, o.err
+	}
+	if o.ending {
+		return nil, 0, errDraining
+	}
+	if len(o.buf) >= o.limit {
+		if o.room == nil {
+			o.room = make(chan struct{})
+		}
+		return o.room, 0, nil
+	}
+	before := len(o.buf)
+	if o.buf, err = AppendFrame(o.buf, c); err != nil {
+		return nil, 0, err
+	}
+	o.queued += int64(len(o.buf) - before)
+	o.signal()
+	return nil, o.queued, nil
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take gives the writer what is there; done says that nothing will come any more.
+func (o *outbox) take() (b []byte, done bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return nil, true
+	}
+	b = o.buf
+	o.buf, o.spare = o.spare[:0], nil
+	o.freeWaiters()
+	return b, o.ending && len(b) == 0
+}
+
+// give returns a buffer of take.
+func (o *outbox) give(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if cap(b) <= keepBuffer {
+		o.spare = b[:0]
+	}
+}
+
+// freeWaiters wakes the senders that wait for room. The caller holds mu.
+func (o *outbox) freeWaiters() {
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
+	}
+}
+
+// finish lets the writer end when it has written what is there.
+func (o *outbox) finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ending = true
+	o.freeWaiters()
+	o.signal()
+}
+
+// close drops what is there; later puts return err.
+func (o *outbox) close(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+	o.buf, o.spare = nil, nil
+	o.freeWaiters()
+	o.signal()
+}
+
+// waiting is how many bytes were put and not yet taken by the network.
+func (o *outbox) waiting() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queued - o.written.Load()
+}
