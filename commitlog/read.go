@@ -1,0 +1,228 @@
+package commitlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// Read is the record at a physical offset, together with the view that its slices lie in: release that when done with
+// them. Whatever fails magic, lengths, place or CRC is a [*mappedfile.CorruptError]; an offset outside of the log gives
+// mappedfile.ErrOutOfRange.
+func (l *Log) Read(offset int64) (Record, mappedfile.View, error) {
+	v, err := l.queue.ViewFrom(offset)
+	if err != nil {
+		return Record{}, mappedfile.View{}, err
+	}
+	r, err := l.decode(v, offset)
+	if err != nil {
+		v.Release()
+		return Record{}, mappedfile.View{}, err
+	}
+	return r, v, nil
+}
+
+func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
+	fault := mappedfile.Guard(v.File(), func() error {
+		r, err = Decode(v.Bytes())
+		if err == nil && r.PhysicalOffset != offset {
+			err = fmt.Errorf("%w: says %d, lies at %d", ErrPlace, r.PhysicalOffset, offset)
+		}
+		if err == nil && !l.opts.TrustCRC {
+			err = r.CheckBody()
+		}
+		return nil
+	})
+	if fault != nil {
+		return Record{}, fault
+	}
+	if err != nil {
+		return Record{}, &mappedfile.CorruptError{File: v.File(), Offset: offset % l.opts.SegmentSize, Err: err}
+	}
+	return r, nil
+}
+
+// Header is what [Log.Peek] reads of a record without its variable parts.
+type Header struct {
+	Size           int32
+	QueueID        int32
+	QueueOffset    int64
+	StoreTimestamp int64
+}
+
+// Peek reads the fixed fields of the record at offset, which must say that it lies there. It checks no CRC.
+func (l *Log) Peek(offset int64) (Header, error) {
+	v, err := l.queue.ViewFrom(offset)
+	if err != nil {
+		return Header{}, err
+	}
+	defer v.Release()
+	var h Header
+	var bad bool
+	err = mappedfile.Guard(v.File(), func() error {
+		b := v.Bytes()
+		if len(b) < MinRecordSize {
+			bad = true
+			return nil
+		}
+		magic := binary.BigEndian.Uint32(b[posMagic:])
+		bad = magic != MagicV1 && magic != MagicV2 || int64(binary.BigEndian.Uint64(b[posPhysicalOffset:])) != offset
+		h.Size = int32(binary.BigEndian.Uint32(b))
+		h.QueueID = int32(binary.BigEndian.Uint32(b[12:]))
+		h.QueueOffset = int64(binary.BigEndian.Uint64(b[posQueueOffset:]))
+		h.StoreTimestamp = int64(binary.BigEndian.Uint64(b[storeTimePosition(b):]))
+		return nil
+	})
+	if err == nil && bad {
+		err = &mappedfile.CorruptError{File: v.File(), Offset: offset % l.opts.SegmentSize, Err: ErrPlace}
+	}
+	return h, err
+}
+
+// Reader reads a log forward from a record's start, across segments, while others append. It is for one goroutine; Close
+// releases what it holds.
+type Reader struct {
+	log  *Log
+	scan Scanner
+	view mappedfile.View
+	at   int64 // where the next record starts
+	end  int64 // of the bytes in view
+	held bool
+	// Gap is called when the log goes on behind a hole between segments; nil: holes are passed over in silence.
+	Gap func(from, to int64)
+}
+
+// NewReader makes a reader that starts at offset.
+func (l *Log) NewReader(offset int64) *Reader {
+	return &Reader{log: l, at: offset}
+}
+
+// Offset is where the next record starts, or where the log ends.
+func (r *Reader) Offset() int64 { return r.at }
+
+// SeekTo makes offset, a record's start, the next place to read.
+func (r *Reader) SeekTo(offset int64) {
+	r.drop()
+	r.at = offset
+}
+
+// Next gives the next record, valid until the next call; nil at the end of the log. It can be called again when the log
+// has grown. Bytes that cannot be believed are a [*mappedfile.CorruptError], and the reader then stays where it is.
+func (r *Reader) Next() (*Record, error) {
+	for {
+		if !r.held || r.at >= r.end {
+			if more, err := r.fill(); err != nil || !more {
+				return nil, err
+			}
+		}
+		var ok bool
+		if err := mappedfile.Guard(r.view.File(), func() error { ok = r.scan.Next(); return nil }); err != nil {
+			return nil, err
+		}
+		if ok {
+			r.at = r.scan.base + r.scan.next
+			return &r.scan.rec, nil
+		}
+		more, err := r.pass()
+		if err != nil || !more {
+			return nil, err
+		}
+	}
+}
+
+// pass goes on where the scan stopped without a record: at a blank, at the end of what is there, at damage.
+func (r *Reader) pass() (bool, error) {
+	size := r.log.opts.SegmentSize
+	segmentEnd := r.at - r.at%size + size
+	_, logEnd := r.log.Bounds()
+	switch r.scan.Ending() {
+	case EndBlank:
+		r.at = segmentEnd
+		return r.at < logEnd, nil
+	case EndOfSegment:
+		if r.end == segmentEnd {
+			r.at = segmentEnd
+			return r.at < logEnd, nil
+		}
+	case EndDamage:
+		if r.end == segmentEnd || r.end < logEnd || !errors.Is(r.scan.Err(), ErrSize) {
+			return false, r.scan.Err()
+		}
+	case EndZeros:
+		return false, &mappedfile.CorruptError{File: r.view.File(), Offset: r.at % size, Err: fmt.Errorf("%w: zeros", ErrMagic)}
+	}
+	// A replica's feed was cut inside a record; the rest comes later.
+	r.drop()
+	return false, nil
+}
+
+// fill takes the bytes from the reader's place on, as far as they go in one segment.
+func (r *Reader) fill() (bool, error) {
+	r.drop()
+	start, end := r.log.Bounds()
+	if r.at >= end {
+		return false, nil
+	}
+	v, err := r.log.queue.ViewFrom(r.at)
+	if errors.Is(err, mappedfile.ErrOutOfRange) {
+		next, ok := r.nextSegment()
+		if !ok || r.at < start {
+			return false, err
+		}
+		if r.Gap != nil {
+			r.Gap(r.at, next)
+		}
+		r.at = next
+		v, err = r.log.queue.ViewFrom(r.at)
+	}
+	if err != nil {
+		return false, err
+	}
+	r.view, r.held = v, true
+	b := v.Bytes()
+	r.end = r.at + int64(len(b))
+	segment := r.at - r.at%r.log.opts.SegmentSize
+	r.scan.reset(v.File(), segment, r.at-segment, b)
+	r.scan.CheckCRC = !r.log.opts.TrustCRC
+	return true, nil
+}
+
+func (r *Reader) nextSegment() (int64, bool) {
+	for _, s := range r.log.queue.Segments() {
+		if s.Start >= r.at {
+			return s.Start, true
+		}
+	}
+	return 0, false
+}
+
+func (r *Reader) drop() {
+	if r.held {
+		r.view.Release()
+		r.view, r.held = mappedfile.View{}, false
+	}
+}
+
+// Close releases the reader's hold on the log.
+func (r *Reader) Close() { r.drop() }
+
+// Records yields the records from offset on to the end that the log has when it gets there. A record's slices are valid
+// until the next one. It ends with the error at bytes that cannot be believed.
+func (l *Log) Records(offset int64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		r := l.NewReader(offset)
+		defer r.Close()
+		for {
+			rec, err := r.Next()
+			if rec == nil && err == nil {
+				return
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}

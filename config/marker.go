@@ -1,0 +1,94 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// MarkerFile is our own note in a store directory; RocketMQ ignores it.
+const MarkerFile = "config/rocketstore.json"
+
+// Marker is what we note of a directory that we open for writing: which line's rules it follows and how large its files
+// are, which stand nowhere else.
+type Marker struct {
+	Dialect           string     `json:"dialect"`
+	TransactionEngine string     `json:"transactionEngine,omitempty"`
+	SegmentSize       int64      `json:"segmentSize,omitempty"`      // bytes
+	QueueSegmentSize  int64      `json:"queueSegmentSize,omitempty"` // bytes
+	StateSegmentSize  int64      `json:"stateSegmentSize,omitempty"` // bytes
+	RedoSegmentSize   int64      `json:"redoSegmentSize,omitempty"`  // bytes
+	IndexSlots        int32      `json:"indexSlots,omitempty"`
+	IndexEntries      int32      `json:"indexEntries,omitempty"`
+	Clean             *CleanStop `json:"clean,omitempty"` // nil: nothing is noted of the last stop
+}
+
+// CleanStop is what we note of our last clean stop and our last checkpoint. Offsets are physical, -1 for none.
+type CleanStop struct {
+	LogEnd      int64  `json:"logEnd"`
+	LastRecord  int64  `json:"lastRecord"`
+	Fingerprint uint64 `json:"fingerprint,string"`
+	Dispatched  int64  `json:"dispatched"`
+}
+
+// LoadMarker reads the note of a store directory. It matches fs.ErrNotExist when there is none, or none that can be read: it
+// holds nothing that the directory does not show as well.
+func LoadMarker[F File](fsys FS[F]) (m *Marker, err error) {
+	f, err := fsys.OpenFile(MarkerFile, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	const most = 1 << 20
+	b := make([]byte, min(size, most))
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	m = new(Marker)
+	if err := json.Unmarshal(b[:n], m); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", MarkerFile, fs.ErrNotExist, err)
+	}
+	return m, nil
+}
+
+// SaveMarker writes the note, so that after a crash either the old or the new one is there.
+func SaveMarker[F File](fsys FS[F], m *Marker) error {
+	b, err := json.MarshalIndent(m, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll("config", 0o750); err != nil {
+		return err
+	}
+	const aside = MarkerFile + ".tmp"
+	if err := writeWhole(fsys, aside, b); err != nil {
+		return err
+	}
+	if err := fsys.Rename(aside, MarkerFile); err != nil {
+		return err
+	}
+	return errors.Join(fsys.SyncDir("config"), fsys.SyncDir("."))
+}
+
+func writeWhole[F File](fsys FS[F], name string, b []byte) (err error) {
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Truncate(int64(len(b))); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,156 @@
+package rocketstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// retryEvery is how long a dispatch that failed, on a full disk for one, waits before it tries again.
+const retryEvery = 100 * time.Millisecond
+
+// start begins the background: the log's sync, the dispatch and the checkpoints.
+func (s *Store) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.log.Start()
+	s.live.OnProgress(func(offset int64) {
+		s.dispatched.Store(offset)
+		s.wake()
+	})
+	s.background.Go(func() { s.dispatch(ctx) })
+	s.background.Go(func() { s.checkpoints(ctx) })
+}
+
+// dispatch feeds the derived structures with what is appended. It is the loop that recovery replays with.
+func (s *Store) dispatch(ctx context.Context) {
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
+	for {
+		err := s.live.CatchUp(ctx)
+		s.dispatched.Store(s.live.Offset())
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			if s.trouble.Swap(&err) == nil {
+				s.opts.Logger.Error("dispatch stands still; puts are refused", "err", err)
+			}
+			retry.Reset(retryEvery)
+		} else if s.trouble.Swap(nil) != nil {
+			s.opts.Logger.Info("dispatch goes on")
+		}
+		s.wake()
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.log.Grown():
+		case <-retry.C:
+		}
+	}
+}
+
+func (s *Store) wake() {
+	if s.waiters.Load() > 0 || s.closed.Load() {
+		s.waitMu.Lock()
+		s.caughtUp.Broadcast()
+		s.waitMu.Unlock()
+	}
+}
+
+// WaitDispatched returns when all records before the physical offset upTo are in queues and index, so that every read
+// sees them. It fails when the dispatch stands still, when ctx ends and when the store is closed.
+func (s *Store) WaitDispatched(ctx context.Context, upTo int64) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return s.waitDispatched(ctx, upTo)
+}
+
+func (s *Store) waitDispatched(ctx context.Context, upTo int64) error {
+	if s.dispatched.Load() >= upTo {
+		return nil
+	}
+	stopWaking := context.AfterFunc(ctx, func() {
+		s.waitMu.Lock()
+		s.caughtUp.Broadcast()
+		s.waitMu.Unlock()
+	})
+	defer stopWaking()
+	s.waiters.Add(1)
+	defer s.waiters.Add(-1)
+	s.waitMu.Lock()
+	defer s.waitMu.Unlock()
+	for s.dispatched.Load() < upTo {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.trouble.Load(); err != nil {
+			return *err
+		}
+		if s.live == nil {
+			return ErrClosed
+		}
+		s.caughtUp.Wait()
+	}
+	return nil
+}
+
+// current waits until what the log holds at the call can be read.
+func (s *Store) current(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	_, end := s.log.Bounds()
+	return s.waitDispatched(ctx, end)
+}
+
+func (s *Store) checkpoints(ctx context.Context) {
+	tick := time.NewTicker(s.opts.CheckpointEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+				s.opts.Logger.Error("checkpoint not written", "err", err)
+			}
+		}
+	}
+}
+
+// Checkpoint syncs the log and everything derived, and notes in the checkpoint file how far that reaches: what a recovery
+// has to replay is what came after it.
+func (s *Store) Checkpoint(ctx context.Context) error {
+	s.checkMu.Lock()
+	defer s.checkMu.Unlock()
+	// Read before the syncs: the checkpoint may claim only what they covered (R-E-062).
+	offset, logics := s.dispatched.Load(), s.live.StoreTime()
+	_, physic, err := s.log.Sync()
+	if err != nil {
+		return err
+	}
+	if err := s.live.Sync(ctx); err != nil {
+		return err
+	}
+	c := s.checkpoint
+	if physic > 0 {
+		c.Physic = physic
+	}
+	if logics > 0 {
+		c.Logics = logics
+	}
+	if s.index != nil {
+		c.Index = s.index.FullThrough()
+	}
+	if c != s.checkpoint {
+		if err := recovery.WriteCheckpoint(s.fsys, c, filePerm); err != nil {
+			return err
+		}
+		s.checkpoint = c
+		return s.saveMarker(&recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: offset})
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package rocketstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// GetStatus is the outcome of a Get, with the names that the Java store has for them.
+type GetStatus int
+
+// The outcomes.
+const (
+	Found               GetStatus = iota // records were found
+	NoMatchedMessage                     // none of those looked at passed the filter; go on at Next
+	MessageWasRemoving                   // the records at this offset are no longer in the log; go on at Next
+	NoMatchedLogicQueue                  // there is no such queue
+	NoMessageInQueue                     // the queue is empty
+	OffsetTooSmall                       // Next is the smallest offset
+	OffsetOverflowOne                    // the offset is the end of the queue: wait for the next message
+	OffsetOverflowBadly                  // the offset is beyond the end; Next is the end
+)
+
+// String is the name that the Java store uses.
+func (s GetStatus) String() string {
+	return [...]string{
+		"FOUND", "NO_MATCHED_MESSAGE", "MESSAGE_WAS_REMOVING", "NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE",
+		"OFFSET_TOO_SMALL", "OFFSET_OVERFLOW_ONE", "OFFSET_OVERFLOW_BADLY",
+	}[s]
+}
+
+// GetRequest asks for records of one queue.
+type GetRequest struct {
+	Topic   string
+	QueueID int32
+	Offset  int64 // queue offset of the first one wanted
+	// Max is how many records to give at most. Default 32.
+	Max int
+	// MaxBytes ends the answer after the record that reaches it. Default 256 KiB.
+	MaxBytes int
+	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself.
+	Filter func(tagsCode int64) bool
+}
+
+// GetResult is the answer to a [GetRequest].
+type GetResult struct {
+	Status   GetStatus
+	Next     int64 // the queue offset to go on at
+	Min, Max int64 // of the queue
+	// Records lie in the mapped log and are valid until Release.
+	Records []commitlog.Record
+	// Offsets are the records' queue offsets in the queue asked; in a light queue they differ from Record.QueueOffset.
+	Offsets []int64
+
+	views []mappedfile.View
+}
+
+// Release gives the records' memory back. Call it once for each result of Get.
+func (r *GetResult) Release() {
+	for _, v := range r.views {
+		v.Release()
+	}
+	r.views, r.Records = nil, nil
+}
+
+// maxScan bounds how many units one Get looks at when the filter or a gap passes them over.
+const maxScan = 16000
+
+// Get reads records of a queue from an offset on. What is damaged is never served: when the first record is, the error is a
+// [*mappedfile.CorruptError] and Next the offset behind it. It sees every message whose put returned before the call.
+func (s *Store) Get(ctx context.Context, req GetRequest) (GetResult, error) {
+	if s.closed.Load() {
+		return GetResult{}, ErrClosed
+	}
+	if req.Max <= 0 {
+		req.Max = 32
+	}
+	if req.MaxBytes <= 0 {
+		req.MaxBytes = 256 << 10
+	}
+	q := s.queues.Lookup(req.Topic, req.QueueID)
+	if _, end := bounds(q); req.Offset >= end && !s.opts.ReadOnly {
+		if err := s.current(ctx); err != nil {
+			return GetResult{}, err
+		}
+		q = s.queues.Lookup(req.Topic, req.QueueID)
+	}
+	res := GetResult{Next: req.Offset}
+	res.Min, res.Max = bounds(q)
+	switch {
+	case q == nil:
+		res.Status, res.Next = NoMatchedLogicQueue, 0
+	case res.Max == 0:
+		res.Status, res.Next = NoMessageInQueue, 0
+	case req.Offset < res.Min:
+		res.Status, res.Next = OffsetTooSmall, res.Min
+	case req.Offset == res.Max:
+		res.Status = OffsetOverflowOne
+	case req.Offset > res.Max:
+		res.Status, res.Next = OffsetOverflowBadly, res.Max
+	default:
+		err := s.collect(q, &req, &res)
+		return res, err
+	}
+	return res, nil
+}
+
+func bounds(q *consumequeue.Queue) (first, end int64) {
+	if q == nil {
+		return 0, 0
+	}
+	return q.Bounds()
+}
+
+// collect fills a result from the units of a queue.
+func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) error {
+	var units [64]consumequeue.Unit
+	res.Status = NoMatchedMessage
+	size := 0
+	for scanned := 0; scanned < maxScan; {
+		n, err := q.Read(res.Next, units[:])
+		if err != nil || n == 0 {
+			return err
+		}
+		for _, u := range units[:n] {
+			at := res.Next
+			scanned++
+			if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
+				res.Next++
+				continue
+			}
+			r, v, err := s.log.Read(u.PhysicalOffset)
+			switch {
+			case errors.Is(err, mappedfile.ErrOutOfRange):
+				if len(res.Records) == 0 {
+					res.Status = MessageWasRemoving
+				}
+				res.Next++
+				continue
+			case err != nil:
+				if len(res.Records) > 0 {
+					return nil // the next Get begins here and tells
+				}
+				res.Next++
+				return err
+			}
+			res.Status, res.Next = Found, at+1
+			res.Records, res.Offsets, res.views = append(res.Records, r), append(res.Offsets, at), append(res.views, v)
+			if size += int(r.Size); len(res.Records) >= req.Max || size >= req.MaxBytes {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Messages yields the records of a queue from an offset on, to its end at that time. A record's slices are valid until the
+// next one. Queue offsets whose records are gone are passed over; a damaged record yields its error, and the rest follows.
+func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[commitlog.Record, error] {
+	return func(yield func(commitlog.Record, error) bool) {
+		if err := s.readable(context.Background()); err != nil {
+			yield(commitlog.Record{}, err)
+			return
+		}
+		q := s.queues.Lookup(topic, queueID)
+		first, end := bounds(q)
+		for at := max(from, first); at < end; at++ {
+			u, err := q.Get(at)
+			if err == nil && u.IsFiller() {
+				continue
+			}
+			if !s.yieldRecord(u.PhysicalOffset, err, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldRecord reads one record and hands it over, unless it is gone.
+func (s *Store) yieldRecord(offset int64, err error, yield func(commitlog.Record, error) bool) bool {
+	if err != nil {
+		return yield(commitlog.Record{}, err)
+	}
+	r, v, err := s.log.Read(offset)
+	if errors.Is(err, mappedfile.ErrOutOfRange) {
+		return true
+	}
+	if err != nil {
+		return yield(commitlog.Record{}, err)
+	}
+	defer v.Release()
+	return yield(r, nil)
+}
+
+// readable waits until what was put before the call can be read.
+func (s *Store) readable(ctx context.Context) error {
+	if s.opts.ReadOnly {
+		if s.closed.Load() {
+			return ErrClosed
+		}
+		return nil
+	}
+	return s.current(ctx)
+}

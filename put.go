@@ -1,0 +1,152 @@
+package rocketstore
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+const filePerm fs.FileMode = 0o640
+
+// PutResult says where a message went.
+type PutResult struct {
+	PhysicalOffset int64
+	QueueOffset    int64
+	Size           int // bytes of the record
+	StoreTimestamp int64
+	StoreHost      message.Host
+}
+
+// MessageID is the offset message id: of 3.1 the message id, of later lines the offsetMsgId.
+func (r PutResult) MessageID() string { return message.OffsetID(r.StoreHost, r.PhysicalOffset) }
+
+// Put appends one message. Under commitlog.SyncGroup it returns after the record is on the device, unless the message has
+// the property WAIT with another value than "true".
+//
+// A message that cannot be stored gives an error that matches commitlog.ErrMessageIllegal; a full disk one that matches
+// syscall.ENOSPC, and puts succeed again when there is room. With commitlog.ErrSyncTimeout and the context's own error the
+// message is stored, only not known to be durable.
+func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) {
+	buf := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buf)
+	queue, err := s.admit(m)
+	if err != nil {
+		return PutResult{}, err
+	}
+	host, rec := s.opts.StoreHost, (*buf)[:0]
+	if rec, host, err = s.encode(rec, m); err != nil {
+		return PutResult{}, err
+	}
+	*buf = rec
+	res, err := s.log.Append(ctx, rec, sequence(queue), waits(m))
+	return PutResult{res.PhysicalOffset, res.QueueOffset, res.Size, res.StoreTimestamp, host}, err
+}
+
+// PutBatch appends messages of one topic and queue, all or none, one behind the other. The results are in the order of
+// the messages; the errors are those of Put.
+func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutResult, error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	buf := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buf)
+	queue, err := s.admit(batch[0])
+	if err != nil {
+		return nil, err
+	}
+	rec, results := (*buf)[:0], make([]PutResult, len(batch))
+	for i, m := range batch {
+		if m.Topic != batch[0].Topic || m.QueueID != batch[0].QueueID || m.SysFlag.Transaction() != 0 {
+			return nil, &commitlog.LimitError{What: "batch", Text: fmt.Sprintf("message %d is of another queue than the first, or of a transaction", i)}
+		}
+		before := len(rec)
+		if rec, results[i].StoreHost, err = s.encode(rec, m); err != nil {
+			return nil, fmt.Errorf("message %d of the batch: %w", i, err)
+		}
+		results[i].Size = len(rec) - before
+	}
+	*buf = rec
+	res, err := s.log.Append(ctx, rec, sequence(queue), waits(batch[0]))
+	at := res.PhysicalOffset
+	for i := range results {
+		results[i].PhysicalOffset, results[i].QueueOffset, results[i].StoreTimestamp = at, res.QueueOffset+int64(i), res.StoreTimestamp
+		at += int64(results[i].Size)
+	}
+	return results, err
+}
+
+// AppendRaw appends bytes of another store's log as they are, at the offset where they lie there. They may be cut
+// anywhere; what is whole is dispatched. Offsets that do not continue the log give commitlog.ErrNotAtEnd.
+func (s *Store) AppendRaw(ctx context.Context, offset int64, b []byte) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.log.AppendRaw(ctx, offset, b, true)
+}
+
+// writable says why nothing can be put, if so.
+func (s *Store) writable() error {
+	switch {
+	case s.closed.Load():
+		return ErrClosed
+	case s.opts.ReadOnly:
+		return mappedfile.ErrReadOnly
+	}
+	if err := s.trouble.Load(); err != nil {
+		return fmt.Errorf("puts are refused: %w", *err)
+	}
+	return nil
+}
+
+// admit checks what the store has to say on a message, and gives its queue; nil when its record enters none.
+func (s *Store) admit(m *message.Message) (*consumequeue.Queue, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if !message.ValidTopic(m.Topic) {
+		return nil, &commitlog.LimitError{What: "topic", Text: fmt.Sprintf("%q: want letters, digits and %%, |, - or _", m.Topic)}
+	}
+	switch {
+	case m.QueueID < 0:
+		return nil, &commitlog.LimitError{What: "queue id", Text: fmt.Sprintf("%d is negative", m.QueueID)}
+	case m.SysFlag.Has(message.FlagInnerBatch):
+		return nil, &commitlog.LimitError{What: "inner batch", Text: "batch queues are not written"}
+	case !m.SysFlag.Queued():
+		return nil, &commitlog.LimitError{What: "transaction", Text: "prepared and rollback records are not put by hand"}
+	}
+	if q := s.queues.Lookup(m.Topic, m.QueueID); q != nil {
+		return q, nil
+	}
+	return s.queues.Ensure(m.Topic, m.QueueID)
+}
+
+// encode appends the message's record to b.
+func (s *Store) encode(b []byte, m *message.Message) ([]byte, message.Host, error) {
+	full := *m
+	full.StoreHost = m.StoreHost.Or(s.opts.StoreHost)
+	full.BornHost = m.BornHost.Or(full.StoreHost)
+	if full.BornTimestamp == 0 {
+		full.BornTimestamp = s.opts.Now()
+	}
+	b, err := commitlog.AppendMessage(b, &full, s.dialect, s.opts.MaxMessageSize)
+	return b, full.StoreHost, err
+}
+
+// sequence is the queue as the log takes it: a nil queue is no sequence.
+func sequence(q *consumequeue.Queue) commitlog.Sequence {
+	if q == nil {
+		return nil
+	}
+	return q
+}
+
+// waits says whether a put of the message waits for the device: WAIT is absent or "true".
+func waits(m *message.Message) bool {
+	v, ok := m.Properties.Get(message.PropertyWait)
+	return !ok || v == "true"
+}

@@ -1,0 +1,181 @@
+package recovery
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// ScheduleTopic is where delayed messages wait; its units hold the delivery time in place of a tags code.
+const ScheduleTopic = "SCHEDULE_TOPIC_XXXX"
+
+// lightQueuePrefix begins the names of light queues, which have queue id 0 only.
+const lightQueuePrefix = "%LMQ%"
+
+// DelayLevels is the waiting time of each delay level; level n is at n-1.
+type DelayLevels []time.Duration
+
+// ParseDelayLevels reads messageDelayLevel: numbers with unit s, m, h or d, parted by spaces.
+func ParseDelayLevels(s string) (DelayLevels, error) {
+	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+	var levels DelayLevels
+	for word := range strings.FieldsSeq(s) {
+		unit, ok := units[word[len(word)-1]]
+		n, err := strconv.ParseInt(word[:len(word)-1], 10, 32)
+		if !ok || err != nil || n < 0 {
+			return nil, fmt.Errorf("delay level %q: want a number and one of s, m, h, d", word)
+		}
+		levels = append(levels, time.Duration(n)*unit)
+	}
+	return levels, nil
+}
+
+// DeliverAt is when a message of a level that was stored at storeTime (ms) is due, in ms: a level beyond the last counts
+// as the last one, and no level at all as one second (formats.md 5.1).
+func (d DelayLevels) DeliverAt(level int, storeTime int64) int64 {
+	if level > len(d) {
+		level = len(d)
+	}
+	if level < 1 {
+		return storeTime + 1000
+	}
+	return storeTime + d[level-1].Milliseconds()
+}
+
+// Placement is a consume queue unit and where it belongs.
+type Placement struct {
+	Topic       []byte
+	QueueID     int32
+	QueueOffset int64
+	Unit        consumequeue.Unit
+}
+
+// Deriver knows what a record means for the structures that are made from the log.
+type Deriver struct {
+	Dialect *dialect.Dialect
+	Levels  DelayLevels
+}
+
+// NewDeriver makes one; levels is messageDelayLevel, "" for the dialect's default.
+func NewDeriver(d *dialect.Dialect, levels string) (*Deriver, error) {
+	if levels == "" {
+		levels = d.DelayLevels
+	}
+	parsed, err := ParseDelayLevels(levels)
+	if err != nil {
+		return nil, err
+	}
+	return &Deriver{Dialect: d, Levels: parsed}, nil
+}
+
+// attributes are the properties of a record that the store itself looks at.
+type attributes struct {
+	tags, keys, unique, delay, multiQueues, multiOffsets []byte
+}
+
+func parseAttributes(b []byte) (a attributes) {
+	for len(b) > 0 {
+		item := b
+		if i := bytes.IndexByte(b, 2); i >= 0 {
+			item, b = b[:i], b[i+1:]
+		} else {
+			b = nil
+		}
+		i := bytes.IndexByte(item, 1)
+		if i <= 0 || i == len(item)-1 {
+			continue
+		}
+		value := item[i+1:]
+		switch string(item[:i]) {
+		case message.PropertyTags:
+			a.tags = value
+		case message.PropertyKeys:
+			a.keys = value
+		case message.PropertyUniqueKey:
+			a.unique = value
+		case message.PropertyDelay:
+			a.delay = value
+		case message.PropertyMultiDispatch:
+			a.multiQueues = value
+		case message.PropertyMultiQueueOffset:
+			a.multiOffsets = value
+		}
+	}
+	return a
+}
+
+// Units calls place for each unit that the record has in a consume queue, its own first, then those of light queues. The
+// placement's topic aliases the record.
+func (d *Deriver) Units(r *commitlog.Record, place func(Placement) error) error {
+	if !r.SysFlag.Queued() || r.SysFlag.Has(message.FlagInnerBatch) {
+		return nil
+	}
+	a := parseAttributes(r.Properties)
+	p := Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset}
+	p.Unit = consumequeue.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: int64(message.HashMore(0, a.tags))}
+	if a.delay != nil && string(r.Topic) == ScheduleTopic {
+		p.Unit.TagsCode = d.Levels.DeliverAt(parseDecimal(a.delay), r.StoreTimestamp)
+	}
+	if err := place(p); err != nil || a.multiOffsets == nil {
+		return err
+	}
+	return placeMulti(p, a, place)
+}
+
+// placeMulti places the record in each queue that INNER_MULTI_DISPATCH names, at the offset that stands at the same place
+// in INNER_MULTI_QUEUE_OFFSET; an empty offset is none.
+func placeMulti(p Placement, a attributes, place func(Placement) error) error {
+	own := p.QueueID
+	names, offsets := a.multiQueues, a.multiOffsets
+	for len(names) > 0 && len(offsets) > 0 {
+		var name, offset []byte
+		name, names, _ = bytes.Cut(names, []byte{','})
+		offset, offsets, _ = bytes.Cut(offsets, []byte{','})
+		n, err := strconv.ParseInt(string(offset), 10, 64)
+		if err != nil || n < 0 || len(name) == 0 {
+			continue
+		}
+		p.Topic, p.QueueID, p.QueueOffset = name, own, n
+		if bytes.HasPrefix(name, []byte(lightQueuePrefix)) {
+			p.QueueID = 0
+		}
+		if err := place(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseDecimal reads a delay level; what is none counts as 0, and a huge one as huge.
+func parseDecimal(b []byte) int {
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		if n = n*10 + int(c-'0'); n > 1<<20 {
+			return 1 << 20
+		}
+	}
+	return n
+}
+
+// Keys gives the UNIQ_KEY and KEYS values that go into the key index for a record, empty for none.
+func (d *Deriver) Keys(r *commitlog.Record) (unique, keys []byte) {
+	if !index.Indexed(d.Dialect, r.SysFlag) {
+		return nil, nil
+	}
+	a := parseAttributes(r.Properties)
+	if !d.Dialect.IndexesUniqueKey {
+		a.unique = nil
+	}
+	return a.unique, a.keys
+}

@@ -1,0 +1,320 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// OnDamage says what to do when the log is damaged in the middle: good records lie behind bytes that cannot be believed.
+type OnDamage int
+
+// The choices.
+const (
+	// Refuse opens nothing for writing and changes nothing; the error says what is there.
+	Refuse OnDamage = iota
+	// CutAndKeep ends the log before the damage; what lay behind is kept in lost+found.
+	CutAndKeep
+)
+
+// Hint is what we noted at our own last clean stop, and at the last checkpoint.
+type Hint struct {
+	LogEnd      int64  // where the log ended
+	LastRecord  int64  // physical offset of the last record, -1 none
+	Fingerprint uint64 // of all queues' ends and the index, see [Fingerprint]
+	Dispatched  int64  // all derived structures were durable up to here
+}
+
+// Parts are the pieces of one store, opened but not recovered.
+type Parts struct {
+	FS         mappedfile.FS
+	Log        *commitlog.Log
+	Queues     *consumequeue.Table
+	Index      *index.Index // nil: no index is kept
+	Derive     *Deriver
+	Checkpoint Checkpoint
+	Damaged    error // what was wrong with the checkpoint, or nil
+	Unclean    bool  // the abort file was there
+	Hint       *Hint // nil: none
+}
+
+// Options steer recovery. The zero value works.
+type Options struct {
+	// OnDamage is the choice when the log is damaged in the middle. Default Refuse.
+	OnDamage OnDamage
+	// StartAnew lets a store whose log is empty drop queues and index that are not. Default: refused.
+	StartAnew bool
+	// VerifyBytes is how much of the log's end is compared with the queues after a clean stop that was not our own.
+	// Default 1 GiB, never less than the last segment.
+	VerifyBytes int64
+	// IndexSafe lets the checkpoint's index time count for the start. Java: messageIndexSafe.
+	IndexSafe bool
+	// Progress is called now and then with the bytes walked or replayed and the bytes in all.
+	Progress func(phase string, done, total int64)
+	// Logger receives the decisions. Default: discard.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.VerifyBytes == 0 {
+		c.VerifyBytes = 1 << 30
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// queuePlan is what is to become of one queue before the replay.
+type queuePlan struct {
+	queue *consumequeue.Queue
+	end   int64 // units from here on are cut, or missing
+	cut   bool  // there are units behind it
+}
+
+// Decision is what recovery is going to do. Making it changes nothing.
+type Decision struct {
+	Report
+	Refused *RefusedError // not nil: opening for writing is refused
+
+	replayFrom int64
+	lastTime   int64
+	queues     []queuePlan
+	indexFrom  int64 // records from here on go into the index
+	anew       bool
+	keep       Beyond // what a cut by choice takes away
+}
+
+// Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing, on disk or in the
+// parts. An error means that it could not look; what speaks against opening is in the decision.
+func Plan(ctx context.Context, p *Parts, o *Options) (*Decision, error) {
+	began := time.Now()
+	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}}
+	pl.d.Unclean, pl.d.TruncatedAt, pl.d.LastRecord = p.Unclean, -1, -1
+	pl.notices()
+	err := pl.decide(ctx)
+	pl.d.Planning = time.Since(began)
+	return pl.d, err
+}
+
+type planner struct {
+	*Parts
+	opts Options
+	d    *Decision
+	w    *walk
+}
+
+func (p *planner) notices() {
+	lists := [][]mappedfile.Notice{p.Log.Queue().Notices(), p.Queues.Notices()}
+	if p.Index != nil {
+		lists = append(lists, p.Index.Notices())
+	}
+	for _, list := range lists {
+		for _, n := range list {
+			p.d.warn(Warning{Kind: n.Kind, File: n.File, From: n.From, To: n.To, Text: n.Text})
+		}
+	}
+	if p.Damaged != nil {
+		p.d.warn(Warning{Kind: KindCheckpoint, File: CheckpointFile, Text: p.Damaged.Error()})
+	}
+}
+
+func (p *planner) decide(ctx context.Context) error {
+	p.d.LogStart, _ = p.Log.Bounds()
+	if p.trusted() {
+		p.d.Trusted, p.d.Reason = true, "clean stop of our own"
+		p.d.Start, p.d.LogEnd, p.d.LastRecord = p.Hint.LogEnd, p.Hint.LogEnd, p.Hint.LastRecord
+		p.d.replayFrom, p.d.indexFrom = p.d.LogEnd, p.d.LogEnd
+		for q := range p.Queues.All() {
+			_, end := q.Bounds()
+			p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end})
+		}
+		return p.lost()
+	}
+	start, reason, err := p.chooseStart()
+	if err != nil {
+		return err
+	}
+	for {
+		p.w = newWalk(p.Log, p.Derive)
+		p.w.taken = p.taken
+		if total := p.size(start); p.opts.Progress != nil {
+			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
+		}
+		if err := p.w.run(ctx, start); err != nil {
+			return err
+		}
+		need, why := p.needs(start)
+		if need >= start {
+			break
+		}
+		start, reason = need, why
+	}
+	p.d.Start, p.d.Reason = start, reason
+	p.d.Records, p.d.Bytes, p.d.Gaps = p.w.records, p.w.bytes, p.w.gaps
+	p.d.LogEnd, p.d.lastTime, p.d.LastRecord, p.d.replayFrom = p.w.end, p.w.lastTime, p.w.last, start
+	return p.conclude()
+}
+
+// size is how many bytes the segments hold from start on.
+func (p *planner) size(start int64) int64 {
+	_, end := p.Log.Bounds()
+	return end - start
+}
+
+// trusted says whether the store is as we left it at our own last clean stop: no abort file, the same ends, and the last
+// record of the log checks out.
+func (p *planner) trusted() bool {
+	h := p.Hint
+	if p.Unclean || h == nil || h.LastRecord < 0 || h.LogEnd < p.d.LogStart {
+		return false
+	}
+	r, v, err := p.Log.Read(h.LastRecord)
+	if err != nil {
+		return false
+	}
+	end := h.LastRecord + int64(r.Size)
+	v.Release()
+	if end != h.LogEnd && h.LogEnd%p.Log.SegmentSize() != 0 {
+		return false
+	}
+	if next, v, err := p.Log.Read(h.LogEnd); err == nil { // somebody wrote on
+		_ = next
+		v.Release()
+		return false
+	}
+	return Fingerprint(p.Queues, p.Index) == h.Fingerprint
+}
+
+// chooseStart gives the place where the walk begins, and why there.
+func (p *planner) chooseStart() (int64, string, error) {
+	segments := p.Log.Queue().Segments()
+	if len(segments) == 0 {
+		return p.d.LogStart, "no segments", nil
+	}
+	if !p.Unclean {
+		return p.cleanStart(segments)
+	}
+	limit := p.Checkpoint.Min(p.Derive.Dialect)
+	if p.opts.IndexSafe {
+		limit = min(limit, p.Checkpoint.Index)
+	}
+	start, reason := segments[0].Start, "first segment: none is older than the checkpoint"
+	last := int64(0)
+	for _, s := range segments {
+		h, err := p.Log.Peek(s.Start)
+		if err != nil || h.StoreTimestamp == 0 || h.StoreTimestamp > limit {
+			break
+		}
+		if h.StoreTimestamp < last {
+			// The clock was set back within the segment before: its time says nothing of what is durable.
+			reason = "last segment before the clock went back"
+			break
+		}
+		last = h.StoreTimestamp
+		start, reason = s.Start, fmt.Sprintf("last segment whose first record (%d) is not younger than the checkpoint (%d)", last, limit)
+	}
+	if p.Hint != nil && p.Hint.Dispatched < start && p.Hint.Dispatched >= segments[0].Start {
+		start = p.Hint.Dispatched - p.Hint.Dispatched%p.Log.SegmentSize()
+		reason = "segment up to which our last checkpoint was complete"
+	}
+	return max(start, segments[0].Start), reason, nil
+}
+
+// cleanStart goes back from the last segment as far as VerifyBytes reaches.
+func (p *planner) cleanStart(segments []mappedfile.SegmentInfo) (int64, string, error) {
+	i := len(segments) - 1
+	for sum := p.Log.SegmentSize(); i > 0 && sum+p.Log.SegmentSize() <= p.opts.VerifyBytes; i-- {
+		sum += p.Log.SegmentSize()
+	}
+	if i == 0 {
+		return segments[0].Start, "clean stop: the whole log is compared with the queues", nil
+	}
+	return segments[i].Start, fmt.Sprintf("clean stop: the last %d segments are compared with the queues", len(segments)-i), nil
+}
+
+// taken says whether a queue offset belongs to a record that lies before end.
+func (p *planner) taken(pl Placement, end int64) bool {
+	q := p.Queues.LookupBytes(pl.Topic, pl.QueueID)
+	if q == nil {
+		return false
+	}
+	u, err := q.Get(pl.QueueOffset)
+	return err == nil && u.Valid() && !u.IsFiller() && u.PhysicalOffset < end
+}
+
+// conclude turns what the walk found into a decision.
+func (p *planner) conclude() error {
+	w := p.w
+	if w.beyond.NotZero {
+		p.d.TruncatedAt, p.d.CutBytes = w.end, w.beyond.End-w.end
+	}
+	file := ""
+	if c, ok := errors.AsType[*mappedfile.CorruptError](w.stop); ok {
+		file = c.File
+		if w.beyond.Records > 0 {
+			p.damaged(c)
+		} else {
+			p.d.warn(Warning{Kind: KindTornTail, File: c.File, Offset: c.Offset, From: w.end, To: w.end + p.d.CutBytes,
+				Text: fmt.Sprintf("the log ends here: %v; %d bytes cut", c.Err, p.d.CutBytes)})
+		}
+	}
+	if w.beyond.Stale > 0 && p.d.Refused == nil {
+		p.d.warn(Warning{Kind: KindStaleRecords, File: file, From: w.end, To: w.beyond.End,
+			Text: fmt.Sprintf("%d records behind the end at %d are left over from an earlier cut", w.beyond.Stale, w.end)})
+	}
+	if w.last < 0 && w.end == p.d.LogStart {
+		p.emptyLog()
+	}
+	if p.d.Refused != nil {
+		return nil
+	}
+	if err := p.planQueues(); err != nil {
+		return err
+	}
+	p.planIndex()
+	return p.lost()
+}
+
+// damaged decides about damage with good records behind it.
+func (p *planner) damaged(c *mappedfile.CorruptError) {
+	b := p.w.beyond
+	what := fmt.Sprintf("%v; behind it lie %d good records of %d bytes, at %d to %d", c.Err, b.Records, b.Bytes, b.First, b.Last)
+	if p.opts.OnDamage == CutAndKeep {
+		p.d.keep = b
+		p.d.warn(Warning{Kind: KindCut, File: c.File, Offset: c.Offset, From: p.w.end, To: b.End,
+			Text: what + "; cut by OnDamage, kept in lost+found"})
+		return
+	}
+	p.d.Refused = &RefusedError{Kind: KindDamage, File: c.File, Offset: c.Offset, Err: c,
+		Text: what + "; nothing was changed: look with the inspection tools, restore the bytes, or open with OnDamage to end the log here and keep the rest aside"}
+}
+
+// emptyLog decides about queues without a log.
+func (p *planner) emptyLog() {
+	for q := range p.Queues.All() {
+		if q.MaxPhysical() <= 0 {
+			continue
+		}
+		if p.opts.StartAnew {
+			p.d.anew = true
+			p.d.warn(Warning{Kind: KindEmptyLog, File: q.Dir(), Text: "the log is empty: all queues and the index are dropped, as asked"})
+			return
+		}
+		_, units := q.Bounds()
+		p.d.Refused = &RefusedError{Kind: KindEmptyLog, File: "commitlog", Text: fmt.Sprintf(
+			"no record in the log, but %s has %d units; nothing was changed: bring the log back, or open with StartAnew to drop queues and index", q.Dir(), units)}
+		return
+	}
+}

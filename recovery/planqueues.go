@@ -1,0 +1,277 @@
+package recovery
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// verdict is what a unit is worth when compared with the log.
+type verdict int
+
+const (
+	unitRight verdict = iota // a record lies there that says it belongs here
+	unitGone                 // its record is no longer in the log: deleted, or in a gap
+	unitWrong
+)
+
+// judge compares the unit at a place of a queue with the record that it points to.
+func (p *planner) judge(q *consumequeue.Queue, at int64, u consumequeue.Unit) verdict {
+	if u.IsFiller() {
+		return unitGone
+	}
+	if !u.Valid() || p.w != nil && u.PhysicalOffset >= p.w.end {
+		return unitWrong
+	}
+	r, v, err := p.Log.Read(u.PhysicalOffset)
+	if errors.Is(err, mappedfile.ErrOutOfRange) {
+		if _, end := p.Log.Bounds(); u.PhysicalOffset < end {
+			return unitGone
+		}
+		return unitWrong
+	}
+	if err != nil {
+		return unitWrong
+	}
+	defer v.Release()
+	found := unitWrong
+	_ = p.Derive.Units(&r, func(pl Placement) error {
+		if pl.Unit.Size == u.Size && pl.QueueOffset == at && pl.QueueID == q.ID() && string(pl.Topic) == q.Topic() {
+			found = unitRight
+		}
+		return nil
+	})
+	return found
+}
+
+// goodEnd goes back from a queue offset to the end of what agrees with the log.
+func (p *planner) goodEnd(q *consumequeue.Queue, from int64) (int64, error) {
+	first, end := q.Bounds()
+	for at := min(from, end); at > first; at-- {
+		u, err := q.Get(at - 1)
+		if err != nil {
+			return 0, err
+		}
+		if p.judge(q, at-1, u) != unitWrong {
+			return at, nil
+		}
+	}
+	return first, nil
+}
+
+// needs gives the place from which the log must be replayed so that no structure lacks a record, and why; it is start or
+// less. The walk began at start.
+func (p *planner) needs(start int64) (int64, string) {
+	need, reason := start, ""
+	lower := func(offset int64, why string) {
+		if offset = max(offset, p.d.LogStart); offset < need {
+			need, reason = offset, why
+		}
+	}
+	for _, k := range p.w.sortedQueues() {
+		sp := p.w.queues[k]
+		if sp.first == 0 || sp.firstPhysical <= p.d.LogStart {
+			continue
+		}
+		q := p.Queues.Lookup(k.topic, k.id)
+		if q == nil {
+			lower(p.d.LogStart, fmt.Sprintf("queue %s/%d is missing", k.topic, k.id))
+			continue
+		}
+		if from, lacks := p.lacks(q, sp.first); lacks {
+			lower(from, fmt.Sprintf("first record that queue %s/%d may lack", k.topic, k.id))
+		}
+	}
+	if from, why := p.indexNeeds(); from >= 0 {
+		lower(from, why)
+	}
+	return need, reason
+}
+
+// lacks says whether a queue may lack units before offset, and from which record on.
+func (p *planner) lacks(q *consumequeue.Queue, offset int64) (int64, bool) {
+	if u, err := q.Get(offset - 1); err == nil && !u.IsFiller() && p.judge(q, offset-1, u) != unitWrong {
+		return 0, false
+	}
+	end, err := p.goodEnd(q, offset)
+	if err != nil {
+		return p.d.LogStart, true
+	}
+	if u, err := q.Get(end - 1); err == nil && !u.IsFiller() {
+		return u.PhysicalOffset + int64(u.Size), true
+	}
+	return p.d.LogStart, true
+}
+
+// planQueues decides where each queue is cut before the replay fills in what is missing.
+func (p *planner) planQueues() error {
+	for q := range p.Queues.All() {
+		found, err := q.FindEnd(p.Unclean)
+		if err != nil {
+			return err
+		}
+		if err := q.SetMax(found); err != nil {
+			return err
+		}
+		end := found
+		if sp := p.w.queues[queueKey{q.Topic(), q.ID()}]; sp != nil {
+			end = min(found, sp.last+1)
+			if found <= sp.last && !p.Unclean {
+				p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
+					"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})
+			}
+		} else if end, err = p.goodEnd(q, found); err != nil {
+			return err
+		}
+		if end < found {
+			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: end, To: found, Text: fmt.Sprintf(
+				"units %d to %d fit no record of the log; cut", end, found-1)})
+		}
+		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean})
+	}
+	for _, k := range p.w.sortedQueues() {
+		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean {
+			p.d.warn(Warning{Kind: KindQueueGone, File: fmt.Sprintf("consumequeue/%s/%d", k.topic, k.id), Text: "the queue is missing; made again from the log"})
+		}
+	}
+	return nil
+}
+
+// indexNeeds gives the place from which records must go into the index again, -1 for none.
+func (p *planner) indexNeeds() (int64, string) {
+	if p.Index == nil {
+		return -1, ""
+	}
+	files := p.Index.Files()
+	keep := p.indexKeeps(files)
+	switch {
+	case keep < len(files):
+		from := int64(math.MaxInt64)
+		if keep > 0 {
+			from = files[keep-1].Header.EndOffset
+		}
+		for _, f := range files[keep:] {
+			if f.Damaged != nil {
+				from = p.d.LogStart
+			}
+			from = min(from, f.Header.BeginOffset)
+		}
+		return from, "begin of the index files that are made again"
+	case keep > 0:
+		if covered := files[keep-1].Header.EndOffset; covered < p.w.lastKeyed {
+			return covered, "last record that the index holds"
+		}
+	case p.w.last >= 0:
+		return p.d.LogStart, "there is no index"
+	}
+	return -1, ""
+}
+
+// indexKeeps is how many index files stay: after an unclean stop those that were full and synced by the checkpoint, and
+// never one that knows records behind the end of the log. [index.Index.DropAfterTime] and DropFrom go by the same rules.
+func (p *planner) indexKeeps(files []index.FileInfo) int {
+	for i, f := range files {
+		late := f.Header.EndTimestamp > p.Checkpoint.Index || f.Header.IndexCount < f.Entries
+		if f.Damaged != nil || f.Header.EndOffset >= p.w.end || p.Unclean && late {
+			return i
+		}
+	}
+	return len(files)
+}
+
+// planIndex notes from where on the index is made again.
+func (p *planner) planIndex() {
+	p.d.indexFrom = p.d.LogEnd
+	from, why := p.indexNeeds()
+	if from < 0 {
+		return
+	}
+	p.d.indexFrom = max(from, p.d.LogStart)
+	if !p.Unclean && p.w.lastKeyed >= 0 {
+		p.d.warn(Warning{Kind: KindIndexRebuilt, File: IndexDir, From: p.d.indexFrom, To: p.d.LogEnd, Text: "index made again from the log: " + why})
+	}
+}
+
+// lost finds the queue offsets whose records lie in gaps of the log.
+func (p *planner) lost() error {
+	gaps := p.gaps()
+	p.d.Gaps = gaps
+	for _, g := range gaps {
+		for q := range p.Queues.All() {
+			if err := p.lostOf(q, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gaps are the holes between the log's segments.
+func (p *planner) gaps() []Gap {
+	var gaps []Gap
+	segments := p.Log.Queue().Segments()
+	for i := 1; i < len(segments); i++ {
+		if end := segments[i-1].Start + p.Log.SegmentSize(); segments[i].Start != end {
+			gaps = append(gaps, Gap{From: end, To: segments[i].Start})
+		}
+	}
+	return gaps
+}
+
+func (p *planner) lostOf(q *consumequeue.Queue, g Gap) error {
+	first, end := q.Bounds()
+	var failed error
+	search := func(bound int64) int64 {
+		return first + int64(sort.Search(int(end-first), func(i int) bool {
+			u, err := q.Get(first + int64(i))
+			if err != nil {
+				failed = err
+				return true
+			}
+			return !u.IsFiller() && u.PhysicalOffset >= bound
+		}))
+	}
+	from, next := search(g.From), search(g.To)
+	if failed != nil || from == next {
+		return failed
+	}
+	p.d.Lost = append(p.d.Lost, Lost{Topic: q.Topic(), QueueID: q.ID(), From: from, To: next - 1, NextReadable: next})
+	p.d.warn(Warning{Kind: KindLost, File: q.Dir(), From: g.From, To: g.To, Text: fmt.Sprintf(
+		"queue offsets %d to %d are lost: their records lay between %d and %d; the next one that can be read is %d", from, next-1, g.From, g.To, next)})
+	return nil
+}
+
+// Fingerprint is a hash of where every queue and the index end: two equal ones mean that nothing was added to or taken
+// from any of them. It is for our own note of a clean stop, not part of the format.
+func Fingerprint(queues *consumequeue.Table, x *index.Index) uint64 {
+	h := xxhash.New()
+	var b []byte
+	for q := range queues.All() {
+		first, end := q.Bounds()
+		b = append(b[:0], q.Topic()...)
+		b = append(b, 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(q.ID()))
+		b = binary.BigEndian.AppendUint64(b, uint64(end))
+		if end > first {
+			if u, err := q.Get(end - 1); err == nil {
+				b = u.AppendTo(b)
+			}
+		}
+		_, _ = h.Write(b)
+	}
+	if x != nil {
+		for _, f := range x.Files() {
+			b = append(b[:0], f.Name...)
+			_, _ = h.Write(f.Header.AppendTo(b))
+		}
+	}
+	return h.Sum64()
+}

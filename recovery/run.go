@@ -1,0 +1,224 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// LostAndFound is the directory, in the root of a store, that keeps what a cut by choice takes away.
+const LostAndFound = "lost+found"
+
+// Permissions of files and directories that recovery makes.
+const (
+	filePerm fs.FileMode = 0o640
+	dirPerm  fs.FileMode = 0o750
+)
+
+// Run plans and then does it: it marks the store as open, cuts, replays, syncs and writes a new checkpoint. The dispatcher
+// that did the replay is given back at the end of the log, for the live records to come. A [*RefusedError] means that
+// nothing was changed.
+//
+// It may be interrupted anywhere, by ctx or by a crash: run again, it comes to the same end.
+func Run(ctx context.Context, p *Parts, o *Options) (*Report, *Dispatcher, error) {
+	d, err := Plan(ctx, p, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Refused != nil {
+		return &d.Report, nil, d.Refused
+	}
+	began := time.Now()
+	r := &runner{Parts: p, d: d, opts: o.withDefaults()}
+	live, err := r.run(ctx)
+	d.Replaying = time.Since(began)
+	return &d.Report, live, err
+}
+
+// Adopt makes the parts of a store that is opened for reading stand where a decision says they end. It changes nothing on disk.
+func Adopt(p *Parts, d *Decision) error {
+	if err := p.Log.SetEnd(d.LogEnd, d.lastTime); err != nil {
+		return err
+	}
+	for _, q := range d.queues {
+		if err := q.queue.SetMax(q.end); err != nil {
+			return err
+		}
+		if err := q.queue.SetMin(d.LogStart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type runner struct {
+	*Parts
+	d    *Decision
+	opts Options
+}
+
+func (r *runner) run(ctx context.Context) (*Dispatcher, error) {
+	if err := MarkOpen(r.FS, r.Derive.Dialect, filePerm); err != nil {
+		return nil, err
+	}
+	if err := r.cut(); err != nil {
+		return nil, err
+	}
+	live, err := r.replay(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for q := range r.Queues.All() {
+		if err := q.SetMin(r.d.LogStart); err != nil {
+			live.Close()
+			return nil, err
+		}
+		_, end := q.Bounds()
+		q.SetNext(end)
+	}
+	return live, nil
+}
+
+// cut takes off what lies behind the end of the log, everywhere.
+func (r *runner) cut() error {
+	if r.d.Trusted {
+		return Adopt(r.Parts, r.d)
+	}
+	if err := r.keepAside(); err != nil {
+		return err
+	}
+	if _, err := r.Log.Queue().Repair(); err != nil {
+		return err
+	}
+	if err := r.Log.Truncate(r.d.LogEnd, r.d.lastTime); err != nil {
+		return err
+	}
+	if r.d.anew {
+		return r.dropAll()
+	}
+	for _, q := range r.d.queues {
+		if !q.cut {
+			if err := q.queue.SetMax(q.end); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := q.queue.TruncateAfter(q.end); err != nil {
+			return err
+		}
+	}
+	if r.Index == nil {
+		return nil
+	}
+	if r.Unclean {
+		if _, err := r.Index.DropAfterTime(r.Checkpoint.Index); err != nil {
+			return err
+		}
+	}
+	_, err := r.Index.DropFrom(r.d.LogEnd)
+	return err
+}
+
+func (r *runner) dropAll() error {
+	for _, q := range r.d.queues {
+		if err := r.Queues.Remove(q.queue); err != nil {
+			return err
+		}
+	}
+	r.d.queues = nil
+	if r.Index == nil {
+		return nil
+	}
+	_, err := r.Index.RemoveAll()
+	return err
+}
+
+// replay gives the sinks what they lack.
+func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
+	p := &planner{Parts: r.Parts, d: r.d}
+	sinks := []Sink{NewQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.d.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
+		return p.judge(q, at, u) == unitRight
+	})}
+	if r.Index != nil {
+		sinks = append(sinks, NewIndexSink(r.Index, r.Derive, r.d.indexFrom))
+	}
+	live := NewDispatcher(r.Log, r.d.replayFrom, sinks...)
+	if r.opts.Progress != nil {
+		total := r.d.LogEnd - r.d.replayFrom
+		live.OnProgress(func(at int64) { r.opts.Progress("replay", at-r.d.replayFrom, total) })
+	}
+	err := live.CatchUp(ctx)
+	r.d.Dispatched = live.Count()
+	live.count = 0
+	if err == nil && r.d.Dispatched > 0 {
+		err = r.settle(ctx, live)
+	}
+	if err != nil {
+		live.Close()
+		return nil, err
+	}
+	return live, nil
+}
+
+// settle makes the outcome durable, and then says so in the checkpoint.
+func (r *runner) settle(ctx context.Context, live *Dispatcher) error {
+	if err := live.Sync(ctx); err != nil {
+		return err
+	}
+	c := r.Checkpoint
+	if t := live.StoreTime(); t > 0 {
+		c.Physic, c.Logics = t, t
+	}
+	if r.Index != nil {
+		c.Index = r.Index.FullThrough()
+	}
+	r.Checkpoint = c
+	return WriteCheckpoint(r.FS, c, filePerm)
+}
+
+// keepAside copies what a cut by choice takes away into lost+found, one file for each segment.
+func (r *runner) keepAside() error {
+	if r.d.keep.Records == 0 {
+		return nil
+	}
+	dir := path.Join(LostAndFound, "commitlog")
+	if err := r.FS.MkdirAll(dir, dirPerm); err != nil {
+		return err
+	}
+	for _, s := range r.Log.Queue().Segments() {
+		from, to := max(s.Start, r.d.LogEnd), min(s.Start+s.Length, r.d.keep.End)
+		if from >= to {
+			continue
+		}
+		name := path.Join(dir, fmt.Sprintf("%s.%d", mappedfile.SegmentName(s.Start), from-s.Start))
+		if err := r.copyOut(s.Start, from, to, name); err != nil {
+			return fmt.Errorf("keep %s: %w", name, err)
+		}
+	}
+	return errors.Join(r.FS.SyncDir(dir), r.FS.SyncDir(LostAndFound), r.FS.SyncDir("."))
+}
+
+func (r *runner) copyOut(segment, from, to int64, name string) (err error) {
+	v, err := r.Log.Queue().ViewSegment(segment)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	f, err := r.FS.OpenFile(name, os.O_RDWR|os.O_CREATE, filePerm)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	err = mappedfile.Guard(v.File(), func() error {
+		_, err := f.WriteAt(v.Bytes()[from-segment:to-segment], 0)
+		return err
+	})
+	return errors.Join(err, f.Sync())
+}

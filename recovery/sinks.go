@@ -1,0 +1,200 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/index"
+)
+
+// Sink takes the log's records in order, in the replay after a crash as well as live.
+type Sink interface {
+	// Name is for errors and logs.
+	Name() string
+	// Durable is the physical offset from which on the sink may lack records.
+	Durable() int64
+	// Apply takes one record; its slices are not valid afterwards. The same record may come again after a crash.
+	Apply(r *commitlog.Record) error
+	// Sync makes all that was applied durable.
+	Sync(ctx context.Context) error
+}
+
+// queueSink puts units into consume queues.
+type queueSink struct {
+	table   *consumequeue.Table
+	derive  *Deriver
+	durable int64
+	warn    func(Warning)                                                   // what replay mends or comes upon
+	belongs func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool // whether a unit fits the record that it points to
+	place   func(Placement) error                                           // bound once, so that Apply allocates nothing
+}
+
+// NewQueueSink makes the sink for consume queues. Warn is told of what it mends. Belongs is asked whether the unit that a
+// record finds in its place fits a record of its own; nil: it never does.
+func NewQueueSink(t *consumequeue.Table, d *Deriver, durable int64, warn func(Warning), belongs func(*consumequeue.Queue, int64, consumequeue.Unit) bool) Sink {
+	s := &queueSink{table: t, derive: d, durable: durable, warn: warn, belongs: belongs}
+	s.place = s.put
+	return s
+}
+
+func (s *queueSink) Name() string   { return "consume queues" }
+func (s *queueSink) Durable() int64 { return s.durable }
+
+func (s *queueSink) Apply(r *commitlog.Record) error { return s.derive.Units(r, s.place) }
+
+func (s *queueSink) Sync(context.Context) error { return s.table.Sync(0) }
+
+// sameUnit says whether two units mean the same record with the same use. The delivery time of a delayed message may
+// differ by what passes between 3.1's two readings of the clock, and an address into the extension file stands for a tags code.
+func sameUnit(have, want consumequeue.Unit, schedule bool) bool {
+	if have.PhysicalOffset != want.PhysicalOffset || have.Size != want.Size {
+		return false
+	}
+	if have.TagsCode == want.TagsCode || consumequeue.IsExtAddress(have.TagsCode) {
+		return true
+	}
+	const clockSlack = 1000 // ms
+	diff := have.TagsCode - want.TagsCode
+	return schedule && -clockSlack <= diff && diff <= clockSlack
+}
+
+func (s *queueSink) put(p Placement) error {
+	q := s.table.LookupBytes(p.Topic, p.QueueID)
+	if q == nil {
+		var err error
+		if q, err = s.table.Ensure(string(p.Topic), p.QueueID); err != nil {
+			s.warn(Warning{Kind: KindUnsafeTopic, File: "commitlog", Offset: p.Unit.PhysicalOffset, Text: err.Error()})
+			return nil
+		}
+	}
+	first, end := q.Bounds()
+	switch {
+	case p.QueueOffset < 0 || p.QueueOffset < first && end > first:
+		return nil // its file was deleted
+	case p.QueueOffset >= end:
+		if end > first && p.QueueOffset > end {
+			s.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: end * consumequeue.UnitSize, Text: fmt.Sprintf(
+				"queue offsets %d to %d have no record in the log", end, p.QueueOffset-1)})
+		}
+		return q.Append(p.QueueOffset, p.Unit)
+	}
+	have, err := q.Get(p.QueueOffset)
+	if err != nil {
+		return err
+	}
+	if sameUnit(have, p.Unit, string(p.Topic) == ScheduleTopic) {
+		return nil
+	}
+	w := Warning{Kind: KindWrongUnit, File: q.Dir(), Offset: p.QueueOffset * consumequeue.UnitSize}
+	if have.PhysicalOffset < p.Unit.PhysicalOffset && have.Valid() && !have.IsFiller() && s.belongs != nil && s.belongs(q, p.QueueOffset, have) {
+		w.Kind = KindOffsetTwice
+		w.Text = fmt.Sprintf("records at %d and %d both claim queue offset %d; the first keeps it", have.PhysicalOffset, p.Unit.PhysicalOffset, p.QueueOffset)
+		s.warn(w)
+		return nil
+	}
+	if !have.IsFiller() && have != (consumequeue.Unit{}) {
+		w.Text = fmt.Sprintf("unit %d pointed to %d, its record lies at %d; written again", p.QueueOffset, have.PhysicalOffset, p.Unit.PhysicalOffset)
+		s.warn(w)
+	}
+	return q.Set(p.QueueOffset, p.Unit)
+}
+
+// indexSink puts keys into the index.
+type indexSink struct {
+	index  *index.Index
+	derive *Deriver
+	from   int64
+}
+
+// NewIndexSink makes the sink for the key index; records before from are in it already.
+func NewIndexSink(x *index.Index, d *Deriver, from int64) Sink {
+	return &indexSink{index: x, derive: d, from: from}
+}
+
+func (s *indexSink) Name() string   { return "index" }
+func (s *indexSink) Durable() int64 { return s.from }
+
+func (s *indexSink) Apply(r *commitlog.Record) error {
+	if r.PhysicalOffset < s.from {
+		return nil
+	}
+	unique, keys := s.derive.Keys(r)
+	return s.index.Put(index.Keys{Topic: r.Topic, UniqueKey: unique, Keys: keys, PhysicalOffset: r.PhysicalOffset, StoreTimestamp: r.StoreTimestamp})
+}
+
+func (s *indexSink) Sync(context.Context) error { return s.index.Sync() }
+
+// Dispatcher feeds the records of a log to sinks, in order. It is for one goroutine.
+type Dispatcher struct {
+	reader *commitlog.Reader
+	sinks  []Sink
+	count  int64
+	last   int64        // physical offset of the last record, -1 before the first
+	time   atomic.Int64 // store time of the last record; stored by CatchUp
+	// progress is called now and then with the physical offset reached.
+	progress func(offset int64)
+}
+
+// NewDispatcher makes a dispatcher that starts at the record at from.
+func NewDispatcher(log *commitlog.Log, from int64, sinks ...Sink) *Dispatcher {
+	return &Dispatcher{reader: log.NewReader(from), sinks: sinks, last: -1}
+}
+
+// CatchUp dispatches what is in the log and not yet dispatched. After an error it can be called again: the record that
+// failed is then given to all sinks once more.
+func (d *Dispatcher) CatchUp(ctx context.Context) error {
+	for {
+		at := d.reader.Offset()
+		r, err := d.reader.Next()
+		if err != nil || r == nil {
+			return err
+		}
+		for _, s := range d.sinks {
+			if err := s.Apply(r); err != nil {
+				d.reader.SeekTo(at)
+				return fmt.Errorf("%s: record at %d: %w", s.Name(), at, err)
+			}
+		}
+		d.last = at
+		d.time.Store(r.StoreTimestamp)
+		if d.count++; d.count%1024 == 0 {
+			if d.progress != nil {
+				d.progress(at)
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Offset is the physical offset up to which all sinks have everything.
+func (d *Dispatcher) Offset() int64 { return d.reader.Offset() }
+
+// Last is the physical offset of the last record that was dispatched, -1 before the first.
+func (d *Dispatcher) Last() int64 { return d.last }
+
+// StoreTime is the store time of the last record that all sinks have, ms, 0 before the first. Any goroutine may ask.
+func (d *Dispatcher) StoreTime() int64 { return d.time.Load() }
+
+// OnProgress has f called now and then, from CatchUp, with the physical offset reached.
+func (d *Dispatcher) OnProgress(f func(offset int64)) { d.progress = f }
+
+// Count is how many records were dispatched.
+func (d *Dispatcher) Count() int64 { return d.count }
+
+// Sync makes what was dispatched durable in all sinks.
+func (d *Dispatcher) Sync(ctx context.Context) error {
+	errs := make([]error, 0, len(d.sinks))
+	for _, s := range d.sinks {
+		errs = append(errs, s.Sync(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Close lets go of the log.
+func (d *Dispatcher) Close() { d.reader.Close() }

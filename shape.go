@@ -1,0 +1,124 @@
+package rocketstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/rocketstore/rocketstore/config"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// shape is what all files of a directory share, and our own note of it.
+type shape struct {
+	segment, queueSegment    int64
+	indexSlots, indexEntries int32
+	hint                     *recovery.Hint // nil: none
+}
+
+// The sizes that every line of RocketMQ has by default.
+const (
+	defaultSegment      = 1 << 30
+	defaultQueueSegment = 6_000_000
+)
+
+// identify finds dialect and sizes: what the options ask for, what our note says and what the files show must agree.
+func (s *Store) identify() error {
+	id, err := recovery.Identify(s.fsys)
+	if err != nil {
+		return err
+	}
+	note, err := config.LoadMarker[mappedfile.File](s.fsys)
+	if errors.Is(err, fs.ErrNotExist) {
+		note = &config.Marker{}
+	} else if err != nil {
+		return err
+	}
+	if err := s.chooseDialect(id, note); err != nil {
+		return err
+	}
+	if s.shape.segment, err = chooseSize("SegmentSize", s.opts.SegmentSize, id.CommitLog, note.SegmentSize, defaultSegment); err != nil {
+		return err
+	}
+	queueSize := (s.opts.QueueSegmentSize + 19) / 20 * 20
+	if s.shape.queueSegment, err = chooseSize("QueueSegmentSize", queueSize, id.Queue, note.QueueSegmentSize, defaultQueueSegment); err != nil {
+		return err
+	}
+	if err := s.chooseIndex(id, note); err != nil {
+		return err
+	}
+	if h := note.Clean; h != nil {
+		s.shape.hint = &recovery.Hint{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
+	}
+	return s.refuseForeign(id)
+}
+
+func (s *Store) chooseDialect(id *recovery.Identity, note *config.Marker) error {
+	name := cmp.Or(s.opts.Dialect, note.Dialect, "4.9")
+	if !id.Empty {
+		shown, why, certain := id.Line, id.Why, id.Certain
+		// Our note counts where the files show nothing else; what 4.9 writes, 5.3 does too.
+		if note.Dialect != "" && (!certain || note.Dialect == "5.3" && shown == "4.9") {
+			shown, why, certain = note.Dialect, "config/rocketstore.json says so", true
+		}
+		if s.opts.Dialect != "" && s.opts.Dialect != shown && certain {
+			return fmt.Errorf("dialect %s asked for, but the directory is of %s: %s", s.opts.Dialect, shown, why)
+		}
+		if s.opts.Dialect == "" {
+			name = shown
+		}
+	}
+	d, err := dialect.Parse(name)
+	s.dialect = d
+	return err
+}
+
+// chooseSize gives the size of one kind of file in bytes.
+func chooseSize(what string, asked int64, shown recovery.Size, noted, standard int64) (int64, error) {
+	if asked != 0 && shown.Bytes != 0 && asked != shown.Bytes {
+		return 0, &mappedfile.CorruptError{File: shown.File, Err: fmt.Errorf("the file has %d bytes, %s %d asked for", shown.Bytes, what, asked)}
+	}
+	return cmp.Or(shown.Bytes, asked, noted, standard), nil
+}
+
+func (s *Store) chooseIndex(id *recovery.Identity, note *config.Marker) error {
+	for _, c := range []struct {
+		what         string
+		asked, shown int32
+	}{{"IndexSlots", s.opts.IndexSlots, id.IndexSlots}, {"IndexEntries", s.opts.IndexEntries, id.IndexEntries}} {
+		if c.asked != 0 && c.shown != 0 && c.asked != c.shown {
+			return &mappedfile.CorruptError{File: id.IndexFile, Err: fmt.Errorf("the file has %d, %s %d asked for", c.shown, c.what, c.asked)}
+		}
+	}
+	s.shape.indexSlots = cmp.Or(id.IndexSlots, s.opts.IndexSlots, note.IndexSlots, index.DefaultSlots)
+	s.shape.indexEntries = cmp.Or(id.IndexEntries, s.opts.IndexEntries, note.IndexEntries, index.DefaultEntries)
+	return nil
+}
+
+// refuseForeign refuses to write what we can only read.
+func (s *Store) refuseForeign(id *recovery.Identity) error {
+	if !s.opts.ReadOnly && id.BatchQueues {
+		return &recovery.RefusedError{Kind: recovery.KindBatchQueue, File: recovery.BatchQueueDir,
+			Text: "the store has batch queues, which are read but not written; open it read-only"}
+	}
+	return nil
+}
+
+// saveMarker writes our note of dialect and sizes; h is what a clean stop or a checkpoint adds, nil for neither.
+func (s *Store) saveMarker(h *recovery.Hint) error {
+	m := &config.Marker{
+		Dialect: s.dialect.Name, SegmentSize: s.shape.segment, QueueSegmentSize: s.shape.queueSegment,
+		IndexSlots: s.shape.indexSlots, IndexEntries: s.shape.indexEntries,
+	}
+	if h == nil {
+		h = s.shape.hint
+	}
+	if h != nil {
+		m.Clean = &config.CleanStop{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
+	}
+	return config.SaveMarker[mappedfile.File](s.fsys, m)
+}

@@ -1,0 +1,291 @@
+package rocketstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// ErrClosed is returned by a store that was closed.
+var ErrClosed = mappedfile.ErrClosed
+
+// Store is one open store directory. Its methods may be called from many goroutines.
+type Store struct {
+	opts    Options // set by Open, read-only after it
+	dialect *dialect.Dialect
+	fsys    mappedfile.FS
+	lock    io.Closer // nil when read-only
+	log     *commitlog.Log
+	queues  *consumequeue.Table
+	index   *index.Index // nil: none is kept
+	derive  *recovery.Deriver
+	report  *recovery.Report
+	shape   shape
+	buffers sync.Pool // of *[]byte: encoded records
+
+	live       *recovery.Dispatcher  // used by the dispatch goroutine alone, until Close has stopped it
+	dispatched atomic.Int64          // all records before it are in the derived structures; stored by the dispatch goroutine, never goes back
+	trouble    atomic.Pointer[error] // why the dispatch stands still; puts are refused meanwhile
+	waitMu     sync.Mutex            // guards waiters' sleep on caughtUp
+	caughtUp   *sync.Cond            // dispatched or trouble changed
+	waiters    atomic.Int32          // how many sleep
+	checkMu    sync.Mutex            // held while a checkpoint is made
+	checkpoint recovery.Checkpoint   // guarded by checkMu
+	closed     atomic.Bool
+	closing    sync.Mutex // held by Close
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// Open opens the store in dir, or makes a new one there. For writing it takes the writer's lock and recovers; it gives
+// mappedfile.ErrLocked when another writer has the directory, a [*recovery.RefusedError] when the log is damaged in a way
+// that needs a decision ([Options].Recovery), and a [*mappedfile.CorruptError] when files contradict the options. In each
+// of these cases nothing was changed.
+func Open(dir string, o *Options) (*Store, error) { return OpenContext(context.Background(), dir, o) }
+
+// OpenContext is Open with a context that ends the recovery. A store whose recovery was ended is recovered by the next one.
+func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: opts, fsys: opts.FS}
+	s.caughtUp = sync.NewCond(&s.waitMu)
+	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
+	if s.fsys == nil {
+		if s.fsys, err = mappedfile.OpenDir(dir, &mappedfile.DirOptions{ReadOnly: opts.ReadOnly}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+// open does the steps of opening; on an error the caller releases what was taken.
+func (s *Store) open(ctx context.Context) error {
+	if !s.opts.ReadOnly {
+		if err := s.takeLock(); err != nil {
+			return err
+		}
+	}
+	if err := s.identify(); err != nil {
+		return err
+	}
+	parts, err := s.openParts()
+	if err != nil {
+		return err
+	}
+	if s.opts.ReadOnly {
+		d, err := recovery.Plan(ctx, parts, &s.opts.Recovery)
+		if err != nil {
+			return err
+		}
+		s.report = &d.Report
+		s.dispatched.Store(d.LogEnd)
+		return recovery.Adopt(parts, d)
+	}
+	report, live, err := recovery.Run(ctx, parts, &s.opts.Recovery)
+	s.report = report
+	if err != nil {
+		return err
+	}
+	s.live, s.checkpoint = live, parts.Checkpoint
+	s.dispatched.Store(live.Offset())
+	if err := s.saveMarker(nil); err != nil {
+		return err
+	}
+	s.start()
+	return nil
+}
+
+// takeLock takes the writer's lock and writes what RocketMQ writes into the file.
+func (s *Store) takeLock() error {
+	lock, err := s.fsys.Lock(recovery.LockFile)
+	if err != nil {
+		return err
+	}
+	s.lock = lock
+	f, err := s.fsys.OpenFile(recovery.LockFile, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil && size == 0 {
+		_, err = f.WriteAt([]byte("lock"), 0)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// openParts opens log, queues and index as they lie.
+func (s *Store) openParts() (*recovery.Parts, error) {
+	budget := mappedfile.NewBudget(s.opts.MaxMapped)
+	flushEvery := s.opts.FlushEvery
+	if flushEvery == 0 {
+		flushEvery = time.Duration(s.dialect.AsyncFlushMillis) * time.Millisecond
+	}
+	var err error
+	s.log, err = commitlog.Open(s.fsys, &commitlog.Options{
+		SegmentSize: s.shape.segment, ReadOnly: s.opts.ReadOnly, Sync: s.opts.Sync, FlushEvery: flushEvery, Write: s.opts.Write,
+		Sparse: s.opts.Sparse, Now: s.opts.Now, Budget: budget, Logger: s.opts.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.queues, err = consumequeue.OpenTable(s.fsys, recovery.QueueDir, &consumequeue.Options{
+		SegmentSize: s.shape.queueSegment, ReadOnly: s.opts.ReadOnly, Budget: budget, Logger: s.opts.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !s.opts.NoIndex {
+		s.index, err = index.Open(s.fsys, recovery.IndexDir, &index.Options{
+			Slots: s.shape.indexSlots, Entries: s.shape.indexEntries, Dialect: s.dialect, ReadOnly: s.opts.ReadOnly, Logger: s.opts.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.derive, err = recovery.NewDeriver(s.dialect, s.opts.DelayLevels); err != nil {
+		return nil, err
+	}
+	p := &recovery.Parts{FS: s.fsys, Log: s.log, Queues: s.queues, Index: s.index, Derive: s.derive, Hint: s.shape.hint}
+	if p.Checkpoint, p.Damaged, err = recovery.ReadCheckpoint(s.fsys); err != nil {
+		return nil, err
+	}
+	p.Unclean, err = recovery.Aborted(s.fsys)
+	return p, err
+}
+
+// Report says what opening found and did.
+func (s *Store) Report() *recovery.Report { return s.report }
+
+// Dialect is the line of RocketMQ whose rules the store follows.
+func (s *Store) Dialect() *dialect.Dialect { return s.dialect }
+
+// Bounds gives the physical offset of the first byte that the log still has, and the offset behind the last record.
+func (s *Store) Bounds() (start, end int64) { return s.log.Bounds() }
+
+// Sync makes everything that was put before the call durable, in the log.
+func (s *Store) Sync() error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	_, _, err := s.log.Sync()
+	return err
+}
+
+// Close ends the store: it waits until everything put is dispatched, syncs all, writes the checkpoint, removes the abort
+// file as the last step and gives the lock back. When ctx ends first, or something cannot be made durable, the abort file
+// stays and the next opening recovers. A second call does nothing.
+func (s *Store) Close(ctx context.Context) error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.opts.ReadOnly {
+		return s.release()
+	}
+	_, end := s.log.Bounds()
+	err := s.waitDispatched(ctx, end)
+	s.halt()
+	if err == nil {
+		err = s.settle(ctx)
+	}
+	err = errors.Join(err, s.release())
+	if err == nil {
+		err = recovery.MarkClosed(s.fsys)
+	}
+	return errors.Join(err, s.unlock())
+}
+
+// settle makes everything durable and notes that it is.
+func (s *Store) settle(ctx context.Context) error {
+	if err := s.Checkpoint(ctx); err != nil {
+		return err
+	}
+	_, end := s.log.Bounds()
+	return s.saveMarker(&recovery.Hint{
+		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, Fingerprint: recovery.Fingerprint(s.queues, s.index),
+	})
+}
+
+// lastRecord is the physical offset of the log's last record, -1 for none.
+func (s *Store) lastRecord() int64 {
+	if at := s.live.Last(); at >= 0 {
+		return at
+	}
+	return s.report.LastRecord
+}
+
+// Abandon ends the store as the death of its process would: nothing is synced, the abort file stays. It is for tests of
+// recovery, and for an owner whose disk has failed.
+func (s *Store) Abandon() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.halt()
+	errs := []error{s.log.Abandon(), s.queues.Abandon()}
+	if s.index != nil {
+		errs = append(errs, s.index.Abandon())
+	}
+	return errors.Join(append(errs, s.unlock())...)
+}
+
+// halt stops the background.
+func (s *Store) halt() {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.background.Wait()
+	if s.live != nil {
+		s.live.Close()
+	}
+	s.wake()
+}
+
+// release closes whatever is open; without a background it gives the lock back as well.
+func (s *Store) release() error {
+	var errs []error
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	if s.queues != nil {
+		errs = append(errs, s.queues.Close())
+	}
+	if s.index != nil {
+		errs = append(errs, s.index.Close())
+	}
+	if s.stop == nil {
+		errs = append(errs, s.unlock())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) unlock() error {
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Close()
+	s.lock = nil
+	if err != nil {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}
