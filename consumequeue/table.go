@@ -1,0 +1,273 @@
+package consumequeue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/btree"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// maxTopicLength is the length in bytes that a topic's name may have as a folder.
+const maxTopicLength = 255
+
+// btreeDegree of the ordered registry.
+const btreeDegree = 16
+
+// Table is all consume queues of a store. Its methods may be called from many goroutines.
+//
+// Lock order: mu and dirtyMu are never held together, and no lock of package mappedfile is taken under them.
+type Table struct {
+	fsys mappedfile.FS
+	dir  string
+	opts Options
+
+	mu      sync.RWMutex
+	topics  map[string]map[int32]*Queue // for looking up without allocation; guarded by mu
+	order   *btree.BTreeG[*Queue]       // the same by topic and id; guarded by mu
+	notices []mappedfile.Notice         // guarded by mu
+
+	syncMu  sync.Mutex // held by Sync
+	dirtyMu sync.Mutex
+	dirty   []*Queue // queues that were written since they were synced; guarded by dirtyMu
+	spare   []*Queue // guarded by syncMu
+
+	holes atomic.Int64
+}
+
+// Stats are figures of a [Table].
+type Stats struct {
+	Queues      int
+	HolesFilled int64 // units filled since the table was opened because queue offsets were skipped
+}
+
+// OpenTable lists all queues below dir, usually "consumequeue", without opening their files; a missing dir is a table
+// without queues. It changes nothing. What is no queue is left alone and reported by [Table.Notices]. A queue whose files
+// contradict the segment size is a [*mappedfile.CorruptError] that names the file and both sizes.
+func OpenTable(fsys mappedfile.FS, dir string, o *Options) (*Table, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("consume queue options: %w", err)
+	}
+	t := &Table{
+		fsys: fsys, dir: dir, opts: opts,
+		topics: make(map[string]map[int32]*Queue),
+		order:  btree.NewG(btreeDegree, (*Queue).before),
+	}
+	if err := t.list(); err != nil {
+		return nil, errors.Join(err, t.Abandon())
+	}
+	return t, nil
+}
+
+// before is the order of the registry.
+func (q *Queue) before(other *Queue) bool {
+	if q.topic != other.topic {
+		return q.topic < other.topic
+	}
+	return q.id < other.id
+}
+
+// list enters all queues that the directory has.
+func (t *Table) list() error {
+	topics, err := t.fsys.ReadDir(t.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %s: %w", t.dir, err)
+	}
+	for _, topic := range topics {
+		if !topic.IsDir() {
+			t.foreign(path.Join(t.dir, topic.Name()), "not the folder of a topic")
+			continue
+		}
+		if err := t.listTopic(topic.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) listTopic(topic string) error {
+	dir := path.Join(t.dir, topic)
+	entries, err := t.fsys.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", dir, err)
+	}
+	for _, entry := range entries {
+		id, ok := parseID(entry.Name())
+		if !ok || !entry.IsDir() {
+			t.foreign(path.Join(dir, entry.Name()), "not the folder of a queue")
+			continue
+		}
+		q, err := t.open(topic, id)
+		if err != nil {
+			return err
+		}
+		t.enter(q)
+		t.notices = append(t.notices, q.segs.Notices()...)
+	}
+	return nil
+}
+
+// parseID reads a queue id as the name of its folder has it: decimal, without sign or leading zeros.
+func parseID(name string) (int32, bool) {
+	id, err := strconv.ParseInt(name, 10, 32)
+	if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
+		return 0, false
+	}
+	return int32(id), true
+}
+
+func (t *Table) foreign(name, text string) {
+	t.notices = append(t.notices, mappedfile.Notice{Kind: mappedfile.ForeignFile, File: name, Text: text})
+}
+
+// open makes the queue of a folder, which may be missing.
+func (t *Table) open(topic string, id int32) (*Queue, error) {
+	q := &Queue{table: t, topic: topic, id: id, dir: path.Join(t.dir, topic, strconv.FormatInt(int64(id), 10))}
+	segs, err := mappedfile.Open(t.fsys, q.dir, t.opts.segmentOptions())
+	if err != nil {
+		return nil, fmt.Errorf("open queue %s/%d: %w", topic, id, err)
+	}
+	q.segs = segs
+	start, _ := segs.Bounds()
+	q.min.Store(start / UnitSize)
+	q.files = len(segs.Segments()) > 0
+	return q, nil
+}
+
+// enter adds q to the registry. The caller holds mu, or nobody else knows the table yet.
+func (t *Table) enter(q *Queue) {
+	ids := t.topics[q.topic]
+	if ids == nil {
+		ids = make(map[int32]*Queue, 1)
+		t.topics[q.topic] = ids
+	}
+	ids[q.id] = q
+	t.order.ReplaceOrInsert(q)
+}
+
+// Dir is the directory of the queues, inside the store directory.
+func (t *Table) Dir() string { return t.dir }
+
+// SegmentSize is the length in bytes of a queue's files.
+func (t *Table) SegmentSize() int64 { return t.opts.SegmentSize }
+
+// Notices says what opening found that is no queue, or no ordinary one: foreign files and folders, empty and short files,
+// gaps.
+func (t *Table) Notices() []mappedfile.Notice {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Clone(t.notices)
+}
+
+// Stats gives the figures of now.
+func (t *Table) Stats() Stats {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return Stats{Queues: t.order.Len(), HolesFilled: t.holes.Load()}
+}
+
+// Lookup gives a queue, nil when there is none. It does not allocate.
+func (t *Table) Lookup(topic string, id int32) *Queue {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.topics[topic][id]
+}
+
+// LookupBytes is [Table.Lookup] for a topic that is not a string yet. It does not allocate.
+func (t *Table) LookupBytes(topic []byte, id int32) *Queue {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.topics[string(topic)][id]
+}
+
+// Ensure gives a queue and makes it when there is none. Nothing is created on disk before the first unit. A topic that
+// cannot be the name of a folder, and a negative id, are errors; a new queue of a read-only table is
+// [mappedfile.ErrReadOnly].
+func (t *Table) Ensure(topic string, id int32) (*Queue, error) {
+	if q := t.Lookup(topic, id); q != nil {
+		return q, nil
+	}
+	if err := checkName(topic, id); err != nil {
+		return nil, err
+	}
+	if t.opts.ReadOnly {
+		return nil, fmt.Errorf("make queue %s/%d: %w", topic, id, mappedfile.ErrReadOnly)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q := t.topics[topic][id]; q != nil {
+		return q, nil
+	}
+	q, err := t.open(strings.Clone(topic), id)
+	if err != nil {
+		return nil, err
+	}
+	t.enter(q)
+	t.notices = append(t.notices, q.segs.Notices()...)
+	return q, nil
+}
+
+// checkName refuses what cannot be the folder of a queue.
+func checkName(topic string, id int32) error {
+	switch {
+	case topic == "" || topic == "." || topic == ".." || strings.ContainsAny(topic, "/\x00"):
+		return fmt.Errorf("topic %q cannot be the name of a folder", topic)
+	case len(topic) > maxTopicLength:
+		return fmt.Errorf("topic %.20q… of %d bytes cannot be the name of a folder, at most %d can", topic, len(topic), maxTopicLength)
+	case id < 0:
+		return fmt.Errorf("queue id %d of topic %q is negative", id, topic)
+	}
+	return nil
+}
+
+// All gives all queues by topic, then by id, as they are when the iteration starts.
+func (t *Table) All() iter.Seq[*Queue] {
+	return func(yield func(*Queue) bool) {
+		t.snapshot().Ascend(yield)
+	}
+}
+
+// Topics gives the topics that have queues, sorted.
+func (t *Table) Topics() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		order := t.snapshot()
+		for q, ok := order.Min(); ok; {
+			if !yield(q.topic) {
+				return
+			}
+			past := &Queue{topic: q.topic + "\x00"} // the least name behind this topic's
+			ok = false
+			order.AscendGreaterOrEqual(past, func(next *Queue) bool {
+				q, ok = next, true
+				return false
+			})
+		}
+	}
+}
+
+// Queues gives the queues of a topic by id.
+func (t *Table) Queues(topic string) iter.Seq[*Queue] {
+	return func(yield func(*Queue) bool) {
+		t.snapshot().AscendRange(&Queue{topic: topic}, &Queue{topic: topic + "\x00"}, yield)
+	}
+}
+
+// snapshot is the ordered registry as it is now.
+func (t *Table) snapshot() *btree.BTreeG[*Queue] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.order.Clone()
+}
