@@ -1,0 +1,77 @@
+package redolog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// windowSize is what a scan reads at a time, whole units.
+const windowSize = 4096 * UnitSize
+
+// Entry is a unit and its place in the log.
+type Entry struct {
+	// Index is the unit's place: (file start + position) / 20.
+	Index int64
+	Unit
+}
+
+// zeroUnit is what a slot holds that was never written.
+var zeroUnit [UnitSize]byte
+
+// Scan yields the units of one segment in file order: size bytes of r, whose first byte is at byte base of the log,
+// as the file's name says. At the first unit that cannot be believed it yields a [*mappedfile.CorruptError] and stops;
+// zeros where a unit would start end the data. It reads in windows of 80 KiB, writes nothing and repairs nothing.
+func Scan(file string, base int64, r io.ReaderAt, size int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		win := make([]byte, max(0, min(windowSize, size)))
+		for at := int64(0); at < size; at += int64(len(win)) {
+			win = win[:min(int64(cap(win)), size-at)]
+			n, err := r.ReadAt(win, at)
+			if n == len(win) {
+				err = nil
+			} else {
+				win = win[:n-n%UnitSize]
+				err = cmp.Or(err, io.ErrUnexpectedEOF)
+			}
+			if !scanWindow(file, base, at, win, yield) {
+				return
+			}
+			if err != nil {
+				yield(Entry{Index: (base + at + int64(len(win))) / UnitSize}, readError(file, at+int64(len(win)), err))
+				return
+			}
+		}
+	}
+}
+
+// readError makes the end of the file before the size that the caller gave a [*mappedfile.CorruptError].
+func readError(file string, at int64, err error) error {
+	if errors.Is(err, io.EOF) {
+		return &mappedfile.CorruptError{File: file, Offset: at, Err: io.ErrUnexpectedEOF}
+	}
+	return fmt.Errorf("read %s: %w", file, err)
+}
+
+// scanWindow yields the units of the window that starts at position at of the file, and says whether to go on.
+func scanWindow(file string, base, at int64, win []byte, yield func(Entry, error) bool) bool {
+	for pos := 0; pos < len(win); pos += UnitSize {
+		b := win[pos:min(pos+UnitSize, len(win))]
+		if string(b) == string(zeroUnit[:len(b)]) {
+			return false
+		}
+		e := Entry{Index: (base + at + int64(pos)) / UnitSize}
+		var err error
+		if e.Unit, err = Decode(b); err != nil {
+			err = &mappedfile.CorruptError{File: file, Offset: at + int64(pos), Err: err}
+		}
+		if !yield(e, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
