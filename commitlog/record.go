@@ -115,7 +115,7 @@ func Decode(b []byte) (Record, error) {
 	if int64(r.Size) < fixedSize || int64(r.Size) > int64(len(b)) {
 		return r, fmt.Errorf("%w: size %d, %d bytes left", ErrSize, r.Size, len(b))
 	}
-	b = b[:r.Size]
+	b = b[:r.Size:r.Size]
 	r.BodyCRC = binary.BigEndian.Uint32(b[8:])
 	r.QueueID = int32(binary.BigEndian.Uint32(b[12:]))
 	r.Flag = int32(binary.BigEndian.Uint32(b[16:]))

@@ -44,6 +44,7 @@ type Scanner struct {
 	base int64 // physical offset of the segment's first byte
 	src  io.ReaderAt
 	size int64 // bytes of the segment to look at
+	step int64 // bytes to read from src at a time
 
 	win    []byte // bytes of the segment from winAt on
 	winAt  int64
@@ -56,12 +57,17 @@ type Scanner struct {
 
 // NewScanner scans size bytes of r, a segment whose first byte has physical offset base. File names it in errors.
 func NewScanner(file string, base int64, r io.ReaderAt, size int64) *Scanner {
-	return &Scanner{CheckCRC: true, file: file, base: base, src: r, size: size}
+	return &Scanner{CheckCRC: true, file: file, base: base, src: r, size: size, step: windowSize}
 }
 
 // NewBytesScanner scans a segment that is in memory.
 func NewBytesScanner(file string, base int64, b []byte) *Scanner {
 	return &Scanner{CheckCRC: true, file: file, base: base, size: int64(len(b)), win: b}
+}
+
+// reset makes the scanner start over on bytes that are in memory and lie at position at of their segment.
+func (s *Scanner) reset(file string, base, at int64, b []byte) {
+	*s = Scanner{file: file, base: base, size: at + int64(len(b)), win: b, winAt: at, next: at, pos: at}
 }
 
 // SeekTo makes physicalOffset the place of the next record.
@@ -167,9 +173,8 @@ func (s *Scanner) plausible(pos int64) bool {
 // findMagic gives the first position from from on whose record would have the magic of a version there.
 func (s *Scanner) findMagic(from int64) (int64, bool) {
 	for at := from; at+MinRecordSize <= s.size; {
-		n := min(windowSize, s.size-at)
-		b, err := s.bytes(at, n)
-		if err != nil || len(b) < BlankSize {
+		b, err := s.rest(at)
+		if err != nil {
 			return 0, false
 		}
 		for i := posMagic; ; i++ {
@@ -198,8 +203,8 @@ func (s *Scanner) record() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := int64(int32(binary.BigEndian.Uint32(b)))
-	if size < MinRecordSize || size > left {
+	size, magic := int64(int32(binary.BigEndian.Uint32(b))), binary.BigEndian.Uint32(b[posMagic:])
+	if size < MinRecordSize || size > left || magic != MagicV1 && magic != MagicV2 {
 		return b, nil // Decode says why
 	}
 	if s.src != nil {
@@ -229,6 +234,15 @@ func checkBodyLength(head []byte, size int64) error {
 	return nil
 }
 
+// rest gives what the window holds from position pos on, at least a record's first eight bytes. So a search reads each
+// byte of a segment once, however many places it has to try.
+func (s *Scanner) rest(pos int64) ([]byte, error) {
+	if at := pos - s.winAt; at >= 0 && at+BlankSize <= int64(len(s.win)) {
+		return s.win[at:], nil
+	}
+	return s.bytes(pos, min(max(s.step, BlankSize), s.size-pos))
+}
+
 // bytes gives n bytes at position pos of the segment, reading a new window when they are not in the present one.
 func (s *Scanner) bytes(pos, n int64) ([]byte, error) {
 	if at := pos - s.winAt; at >= 0 && at+n <= int64(len(s.win)) {
@@ -237,7 +251,7 @@ func (s *Scanner) bytes(pos, n int64) ([]byte, error) {
 	if s.src == nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	want := min(max(n, windowSize), s.size-pos)
+	want := min(max(n, s.step), s.size-pos)
 	if int64(cap(s.win)) < want {
 		s.win = make([]byte, want)
 	}

@@ -37,7 +37,11 @@ type Record struct {
 }
 
 // Whole says whether the record is undamaged.
-func (r *Record) Whole() bool { return !r.CRCWrong && r.DecodedBytes == 0 }
+func (r *Record) Whole() bool { return !r.CRCWrong && !r.Torn() }
+
+// Torn says whether the record's lengths do not add up to its size, since what follows its body was lost: all that is
+// sure of it is that it is damaged. A record that is neither torn nor whole has a wrong CRC only.
+func (r *Record) Torn() bool { return r.DecodedBytes != 0 || r.Topic == "" }
 
 // Blank is a filler at the end of a commit log file.
 type Blank struct {
