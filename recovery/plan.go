@@ -92,6 +92,7 @@ type Decision struct {
 	lastTime   int64
 	queues     []queuePlan
 	indexFrom  int64 // records from here on go into the index
+	indexCut   int64 // index files that end there or later are dropped
 	anew       bool
 	keep       Beyond // what a cut by choice takes away
 }
@@ -149,6 +150,9 @@ func (p *planner) decide(ctx context.Context) error {
 	for {
 		p.w = newWalk(p.Log, p.Derive)
 		p.w.taken = p.taken
+		if p.Index != nil {
+			p.w.index = p.Index.Files()
+		}
 		if total := p.size(start); p.opts.Progress != nil {
 			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
 		}

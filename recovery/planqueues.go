@@ -155,6 +155,9 @@ func (p *planner) indexNeeds() (int64, string) {
 	switch {
 	case keep < len(files):
 		from := int64(math.MaxInt64)
+		if p.w.unindexed >= 0 {
+			from = p.w.unindexed
+		}
 		if keep > 0 {
 			from = files[keep-1].Header.EndOffset
 		}
@@ -180,16 +183,25 @@ func (p *planner) indexNeeds() (int64, string) {
 func (p *planner) indexKeeps(files []index.FileInfo) int {
 	for i, f := range files {
 		late := f.Header.EndTimestamp > p.Checkpoint.Index || f.Header.IndexCount < f.Entries
-		if f.Damaged != nil || f.Header.EndOffset >= p.w.end || p.Unclean && late {
+		if f.Damaged != nil || f.Header.EndOffset >= p.indexCut() || p.Unclean && late {
 			return i
 		}
 	}
 	return len(files)
 }
 
+// indexCut is the physical offset from which on the index is not to be kept: the end of the log, or the first record with
+// keys that an earlier loss of the original left between two files.
+func (p *planner) indexCut() int64 {
+	if p.w.unindexed >= 0 {
+		return p.w.unindexed
+	}
+	return p.w.end
+}
+
 // planIndex notes from where on the index is made again.
 func (p *planner) planIndex() {
-	p.d.indexFrom = p.d.LogEnd
+	p.d.indexFrom, p.d.indexCut = p.d.LogEnd, p.indexCut()
 	from, why := p.indexNeeds()
 	if from < 0 {
 		return

@@ -122,7 +122,7 @@ func (r *runner) cut() error {
 			return err
 		}
 	}
-	_, err := r.Index.DropFrom(r.d.LogEnd)
+	_, err := r.Index.DropFrom(r.d.indexCut)
 	return err
 }
 

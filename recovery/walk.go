@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
@@ -43,10 +44,12 @@ type walk struct {
 	queues    map[queueKey]*span
 	records   int64
 	bytes     int64
-	lastTime  int64 // store time of the last record
-	last      int64 // physical offset of the last record, -1 none
-	lastKeyed int64 // physical offset of the last record with keys, -1 none
-	end       int64 // where the log ends
+	lastTime  int64            // store time of the last record
+	last      int64            // physical offset of the last record, -1 none
+	lastKeyed int64            // physical offset of the last record with keys, -1 none
+	index     []index.FileInfo // files that do not end before the record at hand
+	unindexed int64            // physical offset of the first record with keys that lies between two index files, -1 none
+	end       int64            // where the log ends
 	gaps      []Gap
 	stop      error // why the log ends there, when that is damage
 	beyond    Beyond
@@ -55,7 +58,7 @@ type walk struct {
 }
 
 func newWalk(log *commitlog.Log, d *Deriver) *walk {
-	return &walk{log: log, derive: d, queues: make(map[queueKey]*span), last: -1, lastKeyed: -1}
+	return &walk{log: log, derive: d, queues: make(map[queueKey]*span), last: -1, lastKeyed: -1, unindexed: -1}
 }
 
 // run walks from start to the end of what can be read, and looks at what is behind it.
@@ -145,6 +148,17 @@ func (w *walk) visit(r *commitlog.Record) {
 	})
 	if unique, keys := w.derive.Keys(r); len(unique)+len(keys) > 0 {
 		w.lastKeyed = r.PhysicalOffset
+		w.cover(r.PhysicalOffset)
+	}
+}
+
+// cover notes a record with keys that lies between two index files, in neither.
+func (w *walk) cover(offset int64) {
+	for len(w.index) > 0 && w.index[0].Header.EndOffset < offset {
+		w.index = w.index[1:]
+	}
+	if w.unindexed < 0 && len(w.index) > 0 && offset < w.index[0].Header.BeginOffset {
+		w.unindexed = offset
 	}
 }
 
