@@ -19,8 +19,8 @@ type ServerOptions struct {
 	// Sequential makes each connection's requests be handled one by one, in the order in which they came. Else each has a
 	// goroutine of its own.
 	Sequential bool
-	// OnOpen and OnClose are told of connections. OnClose comes once for each OnOpen, after the last handler of that
-	// connection has returned.
+	// OnOpen and OnClose are told of connections, those of several at once. OnClose comes once for each OnOpen, after the
+	// last handler of that connection has returned.
 	OnOpen, OnClose func(*Conn)
 	// TLS says how encrypted connections are treated. The zero value closes them.
 	TLS ServerTLS
@@ -60,10 +60,16 @@ func (o *ServerOptions) withDefaults() (ServerOptions, error) {
 		name  string
 		value int64
 	}{
-		{"MaxFrame", int64(d.MaxFrame)}, {"MaxConns", int64(d.MaxConns)}, {"MaxInFlight", int64(d.MaxInFlight)},
-		{"MaxInFlightPerConn", int64(d.MaxInFlightPerConn)}, {"MaxFrameBytes", d.MaxFrameBytes},
-		{"WriteBuffer", int64(d.WriteBuffer)}, {"Idle", int64(d.Idle)}, {"FrameTimeout", int64(d.FrameTimeout)},
-		{"WriteTimeout", int64(d.WriteTimeout)}, {"HandshakeTimeout", int64(d.HandshakeTimeout)},
+		{"MaxFrame", int64(d.MaxFrame)},
+		{"MaxConns", int64(d.MaxConns)},
+		{"MaxInFlight", int64(d.MaxInFlight)},
+		{"MaxInFlightPerConn", int64(d.MaxInFlightPerConn)},
+		{"MaxFrameBytes", d.MaxFrameBytes},
+		{"WriteBuffer", int64(d.WriteBuffer)},
+		{"Idle", int64(d.Idle)},
+		{"FrameTimeout", int64(d.FrameTimeout)},
+		{"WriteTimeout", int64(d.WriteTimeout)},
+		{"HandshakeTimeout", int64(d.HandshakeTimeout)},
 	} {
 		if v.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %d is negative", v.name, v.value))
