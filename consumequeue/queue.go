@@ -31,6 +31,7 @@ type Queue struct {
 	dirty atomic.Bool  // the queue is in the table's list of queues to sync
 	next  int64        // see NextOffset
 	files bool         // there is a segment; of the appending goroutine
+	short bool         // the last segment must be repaired first; of the appending goroutine
 
 	patched atomic.Bool // units were set in place since the queue was synced
 	removed atomic.Bool // the table has removed it

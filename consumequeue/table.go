@@ -144,6 +144,9 @@ func (t *Table) open(topic string, id int32) (*Queue, error) {
 	start, _ := segs.Bounds()
 	q.min.Store(start / UnitSize)
 	q.files = len(segs.Segments()) > 0
+	q.short = slices.ContainsFunc(segs.Notices(), func(n mappedfile.Notice) bool {
+		return n.Kind == mappedfile.ShortSegment || n.Kind == mappedfile.EmptySegment
+	})
 	return q, nil
 }
 

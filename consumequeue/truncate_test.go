@@ -102,39 +102,63 @@ func TestSetMaxChangesMemoryOnly(t *testing.T) {
 	require.Equal(t, other, got)
 }
 
-// R-E-008: a last file that a crash cut short is read as it is, and is made whole before anything is appended.
+// R-E-008: a last file that a crash cut short is read as it is, and made whole before anything is written.
 func TestShortLastFileIsReadAndRepaired(t *testing.T) {
-	fsys := memfs.New()
-	writeFile(t, fsys, segmentName(0), units(nth(0), nth(1), nth(2), nth(3), nth(4)))
-	writeFile(t, fsys, segmentName(100), units(nth(5), nth(6))[:33])
-	table := openTable(t, fsys, nil)
-	require.Len(t, table.Notices(), 1)
-	require.Equal(t, mappedfile.ShortSegment, table.Notices()[0].Kind)
-	require.Equal(t, segmentName(100), table.Notices()[0].File)
-	q := table.Lookup("T", 0)
-	requireUnits(t, q, 0, 6)
-	require.ErrorContains(t, q.Append(6, nth(6)), segmentName(100))
+	for name, first := range map[string]func(*testing.T, *consumequeue.Queue){
+		"repair": func(t *testing.T, q *consumequeue.Queue) {
+			done, err := q.Repair()
+			require.NoError(t, err)
+			require.Len(t, done, 1)
+			done, err = q.Repair()
+			require.NoError(t, err)
+			require.Empty(t, done)
+		},
+		"truncate": func(t *testing.T, q *consumequeue.Queue) { require.NoError(t, q.TruncateAfter(6)) },
+		"append":   func(t *testing.T, q *consumequeue.Queue) { appendRange(t, q, 6, 7) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := memfs.New()
+			short := units(nth(5), nth(6))[:33]
+			writeFile(t, fsys, segmentName(0), units(nth(0), nth(1), nth(2), nth(3), nth(4)))
+			writeFile(t, fsys, segmentName(100), short)
+			writeFile(t, fsys, segmentName(200), make([]byte, small))
+			table := openTable(t, fsys, nil)
+			require.Len(t, table.Notices(), 1)
+			require.Equal(t, mappedfile.ShortSegment, table.Notices()[0].Kind)
+			require.Equal(t, segmentName(100), table.Notices()[0].File)
+			q := table.Lookup("T", 0)
+			requireUnits(t, q, 0, 6)
+			require.Equal(t, short, readFile(t, fsys, segmentName(100)))
 
-	done, err := q.Repair()
-	require.NoError(t, err)
-	require.Len(t, done, 1)
-	require.NoError(t, q.TruncateAfter(6))
-	require.Equal(t, pad(units(nth(5)), small), readFile(t, fsys, segmentName(100)))
-	appendRange(t, q, 6, 12)
-	requireUnits(t, q, 0, 12)
+			first(t, q)
+			want := units(nth(5))
+			if name == "append" {
+				want = units(nth(5), nth(6))
+			}
+			require.Equal(t, pad(want, small), readFile(t, fsys, segmentName(100)))
+			appendRange(t, q, 6, 12)
+			requireUnits(t, q, 0, 12)
+			requireUnits(t, openTable(t, fsys, nil).Lookup("T", 0), 0, 12)
+		})
+	}
 }
 
 func TestEmptyLastFileIsNoticedAndRepaired(t *testing.T) {
-	fsys := memfs.New()
-	writeFile(t, fsys, segmentName(0), units(nth(0), nth(1), nth(2), nth(3), nth(4)))
-	writeFile(t, fsys, segmentName(100), nil)
-	table := openTable(t, fsys, nil)
-	require.Len(t, table.Notices(), 1)
-	require.Equal(t, mappedfile.EmptySegment, table.Notices()[0].Kind)
-	q := table.Lookup("T", 0)
-	requireUnits(t, q, 0, 5)
-	_, err := q.Repair()
-	require.NoError(t, err)
-	appendRange(t, q, 5, 6)
-	requireUnits(t, q, 0, 6)
+	for _, before := range []bool{true, false} {
+		fsys := memfs.New()
+		end := int64(0)
+		if before {
+			end = 5
+			writeFile(t, fsys, segmentName(0), units(nth(0), nth(1), nth(2), nth(3), nth(4)))
+		}
+		writeFile(t, fsys, segmentName(end*20), nil)
+		table := openTable(t, fsys, nil)
+		require.Len(t, table.Notices(), 1)
+		require.Equal(t, mappedfile.EmptySegment, table.Notices()[0].Kind)
+		q := table.Lookup("T", 0)
+		requireUnits(t, q, 0, end)
+		appendRange(t, q, end, end+2)
+		requireUnits(t, q, 0, end+2)
+		require.Equal(t, pad(units(nth(end), nth(end+1)), small), readFile(t, fsys, segmentName(end*20)))
+	}
 }
