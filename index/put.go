@@ -1,0 +1,239 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// Keys are the keys of one record of the commit log. The slices are only read during the call.
+type Keys struct {
+	Topic     []byte
+	UniqueKey []byte // the value of UNIQ_KEY; empty: none
+	Keys      []byte // the value of KEYS: words parted by single spaces; empty: none
+
+	PhysicalOffset int64 // where the record starts
+	StoreTimestamp int64 // ms
+}
+
+// Put indexes one record: its unique key where the dialect has that, then each word of its keys (formats.md 6). It wants
+// every record of the log in order, also those without keys or of a kind that is not indexed ([Indexed]; without their keys then):
+// like Java it makes the next file at the first record after the last file is full. The name of that file is the store time of
+// this record, so that making an index again from the log gives the same names.
+//
+// A record before the end offset of the last file is passed over. The record at that very offset is taken up where its keys
+// end, so a replay may start there, and a put that failed may be repeated. (Java indexes that record's keys once more.)
+//
+// Errors: a full disk is one that matches syscall.ENOSPC; the keys before it stay, and a later call may succeed. A fault in
+// mapped memory ([mappedfile.ErrFault]) and a failed sync are final: later calls give the same error. [mappedfile.ErrClosed],
+// [mappedfile.ErrReadOnly]. It does not allocate unless it makes a file.
+func (x *Index) Put(k Keys) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.writable(); err != nil {
+		return err
+	}
+	if !x.rules.uniqueKey {
+		k.UniqueKey = nil
+	}
+	done := 0
+	if f := x.believed(); f != nil && k.PhysicalOffset <= f.head.EndOffset {
+		if k.PhysicalOffset < f.head.EndOffset {
+			return nil
+		}
+		var err error
+		if done, err = x.already(k.PhysicalOffset); err != nil {
+			return err
+		}
+	}
+	if done > 0 && k.drop(done) == 0 {
+		return nil
+	}
+	if _, err := x.room(&k); err != nil {
+		return err
+	}
+	topic := topicHash(k.Topic)
+	for word := k.next(); len(word) > 0; word = k.next() {
+		if err := x.putKey(x.rules.stored(keyHash(topic, word)), &k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next takes the next key off k; empty: there is none.
+func (k *Keys) next() []byte {
+	if word := k.UniqueKey; len(word) > 0 {
+		k.UniqueKey = nil
+		return word
+	}
+	for len(k.Keys) > 0 {
+		word := k.Keys
+		if i := bytes.IndexByte(word, ' '); i >= 0 {
+			word, k.Keys = word[:i], word[i+1:]
+		} else {
+			k.Keys = nil
+		}
+		if len(word) > 0 {
+			return word
+		}
+	}
+	return nil
+}
+
+// drop takes n keys off k and gives how many are left, at most 1.
+func (k *Keys) drop(n int) int {
+	for range n {
+		if len(k.next()) == 0 {
+			return 0
+		}
+	}
+	rest := *k
+	return min(len(rest.next()), 1)
+}
+
+// believed is the newest file whose header can be believed, nil if there is none.
+func (x *Index) believed() *file {
+	for i := len(x.files) - 1; i >= 0; i-- {
+		if x.files[i].damaged == nil {
+			return x.files[i]
+		}
+	}
+	return nil
+}
+
+// already counts the entries at the end of the index that are of the record at an offset.
+func (x *Index) already(physicalOffset int64) (n int, err error) {
+	for i := len(x.files) - 1; i >= 0; i-- {
+		f := x.files[i]
+		if f.damaged != nil {
+			continue
+		}
+		more := true
+		err := mappedfile.Guard(f.path, func() error {
+			for number := f.head.Keys(); more && number > 0; number-- {
+				if more = f.entry(number).PhysicalOffset == physicalOffset; more {
+					n++
+				}
+			}
+			return nil
+		})
+		if err != nil || !more {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// putKey writes one entry.
+func (x *Index) putKey(hash int32, k *Keys) error {
+	f, err := x.room(k)
+	if err != nil {
+		return err
+	}
+	if err := f.reserve(); err != nil {
+		return err
+	}
+	if err := mappedfile.Guard(f.path, func() error { f.put(x.rules, hash, k); return nil }); err != nil {
+		return x.fail(err)
+	}
+	return nil
+}
+
+// room gives the file that takes the next entry, making it when the last one is full or cannot be believed.
+func (x *Index) room(k *Keys) (*file, error) {
+	if n := len(x.files); n > 0 && x.files[n-1].damaged == nil && !x.files[n-1].full() {
+		return x.files[n-1], nil
+	}
+	f, err := x.create(k)
+	if err != nil {
+		return nil, err
+	}
+	x.files = append(x.files, f)
+	x.newest = f.name
+	x.opts.Logger.Info("new index file", "file", f.path)
+	return f, nil
+}
+
+// create makes the next file, whose first record is k's. When it returns, file and name are durable.
+func (x *Index) create(k *Keys) (*file, error) {
+	name, err := nextName(k.StoreTimestamp, x.newest)
+	if err != nil {
+		return nil, err
+	}
+	if len(x.files) == 0 {
+		if err := x.makeDir(); err != nil {
+			return nil, err
+		}
+	}
+	f := &file{name: name, path: path.Join(x.dir, name), shape: x.shape}
+	if f.h, err = x.fsys.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, x.opts.FileMode); err != nil {
+		return nil, err
+	}
+	if err := x.prepare(f); err != nil {
+		return nil, errors.Join(err, f.close(), x.fsys.Remove(f.path))
+	}
+	return f, nil
+}
+
+// makeDir makes the directory and its name durable.
+func (x *Index) makeDir() error {
+	if err := x.fsys.MkdirAll(x.dir, x.opts.DirMode); err != nil {
+		return err
+	}
+	for dir := path.Clean(x.dir); dir != "." && dir != "/"; {
+		dir = path.Dir(dir)
+		if err := x.fsys.SyncDir(dir); err != nil {
+			return x.fail(fmt.Errorf("sync directory %s: %w", dir, err))
+		}
+	}
+	return nil
+}
+
+// prepare gives a new file its length, blocks and header, and makes it durable. Its header begins with the end values of the
+// file before it, as in Java: from these the first entry's time difference is counted.
+func (x *Index) prepare(f *file) error {
+	f.head.IndexCount = 1
+	if last := x.believed(); last != nil {
+		f.inherit(last.head)
+	}
+	if err := f.h.Truncate(f.shape.Size()); err != nil {
+		return fmt.Errorf("make %s: %w", f.path, err)
+	}
+	if err := f.reserve(); err != nil {
+		return err
+	}
+	if err := f.mapAll(); err != nil {
+		return err
+	}
+	err := mappedfile.Guard(f.path, func() error {
+		h := f.head
+		h.IndexCount = 0 // as in Java until the first entry
+		h.put(f.b)
+		return f.m.SyncRange(0, HeaderSize)
+	})
+	if err == nil {
+		err = f.h.Sync()
+	}
+	if err == nil {
+		err = x.fsys.SyncDir(x.dir)
+	}
+	if err != nil {
+		return x.fail(fmt.Errorf("sync %s: %w", f.path, err))
+	}
+	return nil
+}
+
+// inherit takes over the end values of the file before.
+func (f *file) inherit(last Header) {
+	if last.EndOffset > 0 {
+		f.head.BeginOffset, f.head.EndOffset = last.EndOffset, last.EndOffset
+	}
+	if last.EndTimestamp > 0 {
+		f.head.BeginTimestamp, f.head.EndTimestamp = last.EndTimestamp, last.EndTimestamp
+	}
+}

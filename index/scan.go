@@ -1,0 +1,194 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// Dump is an index file laid open for reading from the first byte to the last. It reads in windows and maps nothing, so that
+// it can look at what a living process writes or at an image of a disk; nothing in it changes the file.
+type Dump struct {
+	File   string // as errors name it
+	Shape  Shape
+	Header Header // as it is on disk, believable or not
+
+	r io.ReaderAt
+}
+
+// SlotValue is one slot in use.
+type SlotValue struct {
+	Slot   int32 // from 0 on
+	Newest int32 // number of the newest entry of its chain
+}
+
+// Numbered is an entry and its number.
+type Numbered struct {
+	Number int32 // from 1 on
+	Entry
+}
+
+// ScanFile reads the header of an index file of size bytes that has so many slots; its entries fill what is left. A size that
+// this cannot be is a [*mappedfile.CorruptError] naming file. A header that cannot be believed is not an error here:
+// [Header.Check] and [Dump.Check] say so.
+func ScanFile(file string, r io.ReaderAt, size int64, slots int32) (*Dump, error) {
+	s, ok := shapeOf(int64(slots), size)
+	if !ok {
+		return nil, &mappedfile.CorruptError{File: file, Err: fmt.Errorf("%w: %d bytes, %d slots", errSize, size, slots)}
+	}
+	d := &Dump{File: file, Shape: s, r: r}
+	var raw [HeaderSize]byte
+	if err := d.read(raw[:], 0); err != nil {
+		return nil, err
+	}
+	d.Header = decodeHeader(raw[:])
+	return d, nil
+}
+
+// read reads len(b) bytes at off. A file that ends too early is corrupt.
+func (d *Dump) read(b []byte, off int64) error {
+	err := readFull(d.r, b, off)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return d.corrupt(off, fmt.Errorf("%w: the file ends before %d", errShort, off+int64(len(b))))
+	}
+	return fmt.Errorf("%s: %w", d.File, err)
+}
+
+func (d *Dump) corrupt(off int64, err error) error {
+	return &mappedfile.CorruptError{File: d.File, Offset: off, Err: err}
+}
+
+// dumpWindow is what a scan reads at a time, a multiple of both sizes.
+const dumpWindow = 1 << 12 * EntrySize
+
+// each calls f with the position and the bytes of every unit of some size between from and to, until f gives false. The
+// bytes are valid until the next.
+func (d *Dump) each(from, to, size int64, f func(at int64, b []byte) bool) error {
+	window := make([]byte, min(dumpWindow, max(to-from, 0)))
+	for at := from; at < to; {
+		b := window[:min(int64(len(window)), to-at)]
+		if err := d.read(b, at); err != nil {
+			return err
+		}
+		for ; len(b) > 0; at, b = at+size, b[size:] {
+			if !f(at, b[:size]) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Slots yields the slots in use in order. A value that can be no entry of the file comes with a [*mappedfile.CorruptError],
+// and the scan goes on. An error of reading ends it.
+func (d *Dump) Slots() iter.Seq2[SlotValue, error] {
+	return func(yield func(SlotValue, error) bool) {
+		err := d.each(HeaderSize, d.Shape.entryPos(0), SlotSize, func(at int64, b []byte) bool {
+			v := SlotValue{int32((at - HeaderSize) / SlotSize), int32(binary.BigEndian.Uint32(b))}
+			if v.Newest == 0 {
+				return true
+			}
+			var err error
+			if v.Newest < 0 || v.Newest > d.last() {
+				err = d.corrupt(at, fmt.Errorf("%w: slot %d begins with entry %d of %d", errChain, v.Slot, v.Newest, d.last()))
+			}
+			return yield(v, err)
+		})
+		if err != nil {
+			yield(SlotValue{}, err)
+		}
+	}
+}
+
+// Entries yields the entries that the header counts, in the order in which they were put, as far as the file has room for
+// them. One that cannot be believed comes with a [*mappedfile.CorruptError], and the scan goes on. An error of reading ends it.
+func (d *Dump) Entries() iter.Seq2[Numbered, error] {
+	return func(yield func(Numbered, error) bool) {
+		number, from := int32(0), d.Shape.entryPos(1)
+		err := d.each(from, from+int64(d.last())*EntrySize, EntrySize, func(at int64, b []byte) bool {
+			number++
+			e := Numbered{number, decodeEntry(b)}
+			err := e.Check(number)
+			if err != nil {
+				err = d.corrupt(at, err)
+			}
+			return yield(e, err)
+		})
+		if err != nil {
+			yield(Numbered{}, err)
+		}
+	}
+}
+
+// last is the number of the last entry that the header counts and the file has room for.
+func (d *Dump) last() int32 { return min(d.Header.Keys(), d.Shape.Entries-1) }
+
+// Check yields a [*mappedfile.CorruptError] for each place where the file contradicts itself: the header, entries that cannot
+// be believed, chains that miss or add an entry, offsets that go back. It takes two passes and 4 bytes of memory a slot. An
+// error of reading ends it.
+func (d *Dump) Check() iter.Seq[error] {
+	return func(yield func(error) bool) {
+		if err := d.Header.Check(d.Shape); err != nil && !yield(d.corrupt(0, err)) {
+			return
+		}
+		c := checker{d: d, newest: make([]int32, d.Shape.Slots)}
+		for e, err := range d.Entries() {
+			if e.Number == 0 {
+				yield(err)
+				return
+			}
+			if err == nil {
+				err = c.entry(e)
+			}
+			if err != nil && !yield(err) {
+				return
+			}
+		}
+		c.slots(yield)
+	}
+}
+
+// checker makes the chains of a file anew while its entries pass by.
+type checker struct {
+	d      *Dump
+	newest []int32 // by slot
+	offset int64   // of the entry before
+}
+
+// entry says what is wrong with the next entry, and takes it into its chain.
+func (c *checker) entry(e Numbered) error {
+	slot := Slot(e.KeyHash, c.d.Shape.Slots)
+	want, before := c.newest[slot], c.offset
+	c.newest[slot], c.offset = e.Number, max(before, e.PhysicalOffset)
+	pos := c.d.Shape.entryPos(e.Number)
+	switch {
+	case e.Previous != want:
+		return c.d.corrupt(pos, fmt.Errorf("%w: entry %d says that the one before it is %d, but it is %d", errChain, e.Number, e.Previous, want))
+	case e.PhysicalOffset < before:
+		return c.d.corrupt(pos, fmt.Errorf("%w %d: offset %d after %d", errEntry, e.Number, e.PhysicalOffset, before))
+	case e.PhysicalOffset > c.d.Header.EndOffset:
+		return c.d.corrupt(pos, fmt.Errorf("%w %d: offset %d, the header ends at %d", errEntry, e.Number, e.PhysicalOffset, c.d.Header.EndOffset))
+	}
+	return nil
+}
+
+// slots yields the slots that do not hold the newest entry of their chain.
+func (c *checker) slots(yield func(error) bool) {
+	err := c.d.each(HeaderSize, c.d.Shape.entryPos(0), SlotSize, func(at int64, b []byte) bool {
+		slot, have := (at-HeaderSize)/SlotSize, int32(binary.BigEndian.Uint32(b))
+		if have == c.newest[slot] {
+			return true
+		}
+		return yield(c.d.corrupt(at, fmt.Errorf("%w: slot %d begins with entry %d, the newest is %d", errChain, slot, have, c.newest[slot])))
+	})
+	if err != nil {
+		yield(err)
+	}
+}
