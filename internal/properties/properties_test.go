@@ -15,11 +15,17 @@ func TestParseReadsWhatJavaReads(t *testing.T) { // R-C-08, R-G-01
 	pairs, err := properties.Parse(text)
 	require.NoError(t, err)
 	require.Equal(t, []properties.Pair{
-		{Name: "rocketmqHome", Value: "/opt/mq", Line: 4}, {Name: "listenPort", Value: "9876", Line: 5},
-		{Name: "empty", Line: 6}, {Name: "alone", Line: 7}, {Name: "spaced", Value: "value with = in it", Line: 8},
-		{Name: "path", Value: `C:\data\x`, Line: 9}, {Name: "long", Value: "one,two,three", Line: 10},
-		{Name: "odd=name", Value: "v", Line: 13}, {Name: "smile", Value: "😀A!", Line: 14},
-		{Name: "tab", Value: "a\tb", Line: 15}, {Name: "last", Value: "end", Line: 16},
+		{Name: "rocketmqHome", Value: "/opt/mq", Line: 4},
+		{Name: "listenPort", Value: "9876", Line: 5},
+		{Name: "empty", Line: 6},
+		{Name: "alone", Line: 7},
+		{Name: "spaced", Value: "value with = in it", Line: 8},
+		{Name: "path", Value: `C:\data\x`, Line: 9},
+		{Name: "long", Value: "one,two,three", Line: 10},
+		{Name: "odd=name", Value: "v", Line: 13},
+		{Name: "smile", Value: "😀A!", Line: 14},
+		{Name: "tab", Value: "a\tb", Line: 15},
+		{Name: "last", Value: "end", Line: 16},
 	}, pairs)
 }
 

@@ -180,6 +180,7 @@ func TestShutdownAnswersWhatWasReadAndClosesTheRest(t *testing.T) { // R-C-12, R
 		require.Equal(t, 1, closed)
 		_, err = silent.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
+		synctest.Wait() // the client has seen the end too
 		_, err = c.Call(within(t, time.Second), "a", remoting.NewRequest(1))
 		require.ErrorIs(t, err, remoting.ErrConnect)
 		require.NoError(t, s.Shutdown(within(t, time.Second))) // twice is fine
