@@ -81,6 +81,7 @@ func (p *Pending) Wait(ctx context.Context) (*Command, error) {
 	}
 	peer := p.conn.RemoteAddr()
 	if closed := p.conn.Err(); closed != nil {
+		<-p.conn.writerDone // so that it is known what was written
 		kind := ErrClosed
 		if p.conn.out.written.Load() < p.end {
 			kind = ErrNotSent

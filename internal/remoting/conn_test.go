@@ -116,9 +116,9 @@ func TestAThousandCallersShareOneConnect(t *testing.T) { // R-D-054
 func TestAConnectThatHangsFailsAfterThreeSecondsAndIsTriedAnew(t *testing.T) { // R-D-054, R-D-055, R-D-059
 	bubble(t, func(t *testing.T) {
 		_, p := serve(t, &remoting.ServerOptions{Handler: echo})
-		fine := false
+		var fine atomic.Bool
 		c := newClient(t, p, remoting.ClientOptions{Dial: func(ctx context.Context, addr string) (net.Conn, error) {
-			if fine {
+			if fine.Load() {
 				return p.Dial(ctx, addr)
 			}
 			<-ctx.Done()
@@ -132,7 +132,7 @@ func TestAConnectThatHangsFailsAfterThreeSecondsAndIsTriedAnew(t *testing.T) { /
 		require.ErrorIs(t, err, remoting.ErrConnect)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		time.Sleep(3 * time.Second)
-		fine = true
+		fine.Store(true)
 		_, err = c.Call(within(t, time.Second), "a", remoting.NewRequest(1))
 		require.NoError(t, err)
 	})
