@@ -8,20 +8,20 @@ import (
 	"path"
 	"slices"
 	"sync"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
 )
 
 // Names inside a store directory.
 const (
-	commitLogDir  = "commitlog"
-	queueDir      = "consumequeue"
-	extDir        = "consumequeue_ext"
-	batchQueueDir = "batchconsumequeue"
-	indexDir      = "index"
-	stateTableDir = "transaction/statetable"
-	redoLogDir    = "transaction/redolog"
-	checkpointOf  = "checkpoint"
-	abortFile     = "abort"
-	configDir     = "config"
+	commitLogDir   = recovery.CommitLogDir
+	queueDir       = recovery.QueueDir
+	extDir         = "consumequeue_ext"
+	batchQueueDir  = recovery.BatchQueueDir
+	indexDir       = recovery.IndexDir
+	transactionDir = "transaction"
+	configDir      = "config"
 )
 
 // ErrNoStore says that a directory holds nothing that a store has.
@@ -31,9 +31,8 @@ var ErrNoStore = errors.New("not a store directory: none of commitlog, consumequ
 type Dir struct {
 	fsys fs.FS
 
-	// Whether the store is one of 3.1 decides how properties are read; found on first use.
-	lineOnce sync.Once
-	line31   bool
+	// lineOf finds on first use which line of RocketMQ wrote the store.
+	lineOf func() (*recovery.Identity, error)
 }
 
 // Open looks whether fsys, rooted at the store directory, is a store at all. It returns [ErrNoStore] or the error of
@@ -44,8 +43,10 @@ func Open(fsys fs.FS) (*Dir, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if slices.Contains([]string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, "transaction", checkpointOf, configDir}, e.Name()) {
-			return &Dir{fsys: fsys}, nil
+		if slices.Contains([]string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, transactionDir, recovery.CheckpointFile, configDir}, e.Name()) {
+			d := &Dir{fsys: fsys}
+			d.lineOf = sync.OnceValues(func() (*recovery.Identity, error) { return recovery.Identify(d.mapped()) })
+			return d, nil
 		}
 	}
 	return nil, ErrNoStore
@@ -90,21 +91,6 @@ func (d *Dir) exists(name string) bool {
 	return err == nil
 }
 
-// readSmall reads at most limit bytes of a file. The error matches fs.ErrNotExist when there is none.
-func (d *Dir) readSmall(name string, limit int64) ([]byte, error) {
-	f, err := d.open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b := make([]byte, min(limit, f.size))
-	n, err := f.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return b[:n], err
-}
-
 // file is an open file that can be read at any place.
 type file struct {
 	io.ReaderAt
@@ -119,7 +105,7 @@ func (d *Dir) open(name string) (*file, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", name)
+		return nil, errNotRegular(name)
 	}
 	f, err := d.fsys.Open(name)
 	if err != nil {
@@ -131,3 +117,44 @@ func (d *Dir) open(name string) (*file, error) {
 	s := &streamReader{open: func() (fs.File, error) { return d.fsys.Open(name) }, f: f}
 	return &file{s, s, info.Size()}, nil
 }
+
+// mapped is the directory as the module's own file layer.
+func (d *Dir) mapped() mappedfile.FS { return readFS{mappedfile.IOFS(d.fsys), d} }
+
+func errNotRegular(name string) error { return fmt.Errorf("%s: not a regular file", name) }
+
+// readFS is the store directory for packages that want the module's own file layer. Unlike that of mappedfile.IOFS its
+// files are read with bounded memory.
+type readFS struct {
+	mappedfile.FS
+	dir *Dir
+}
+
+// OpenFile opens a file for reading.
+func (r readFS) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	info, err := fs.Stat(r.dir.fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errNotRegular(name)
+	}
+	f, err := r.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	open, err := r.dir.open(name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return readFile{f, open}, nil
+}
+
+// readFile reads through its second half.
+type readFile struct {
+	mappedfile.File
+	open *file
+}
+
+// ReadAt implements io.ReaderAt.
+func (f readFile) ReadAt(b []byte, off int64) (int, error) { return f.open.ReadAt(b, off) }
+
+// Close implements io.Closer.
+func (f readFile) Close() error { return errors.Join(f.File.Close(), f.open.Close()) }

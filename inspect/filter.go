@@ -3,6 +3,7 @@ package inspect
 import (
 	"maps"
 
+	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/message"
 )
 
@@ -54,7 +55,7 @@ func hasKey(p map[string]string, key string) bool {
 // holds the byte 0x01. Of several values of a name the last counts.
 func (d *Dir) Properties(text []byte) map[string]string {
 	p := message.Properties(text)
-	if d.is31() {
+	if id, err := d.lineOf(); err == nil && id.Line == dialect.V31().Name {
 		return maps.Collect(p.Old())
 	}
 	return p.Map()

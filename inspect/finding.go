@@ -1,6 +1,11 @@
 package inspect
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
 
 // Severity says how bad a finding is.
 type Severity string
@@ -19,21 +24,21 @@ type Kind string
 // The kinds.
 const (
 	// ForeignFile: a name that no file of that folder can have, or no regular file. It is passed over.
-	ForeignFile Kind = "foreign file"
+	ForeignFile Kind = mappedfile.ForeignFile
 	// EmptySegment: the last file has no bytes, left by a crash between making and sizing it.
-	EmptySegment Kind = "empty segment"
+	EmptySegment Kind = mappedfile.EmptySegment
 	// ShortSegment: the last file is shorter than the others.
-	ShortSegment Kind = "short segment"
+	ShortSegment Kind = mappedfile.ShortSegment
 	// WrongSize: a file whose length or name does not go with the size of the others.
 	WrongSize Kind = "wrong file size"
 	// Gap: files are missing between two others; From and To bound what is missing.
-	Gap Kind = "gap"
+	Gap Kind = mappedfile.Gap
 	// Overlap: a file starts before the end of the one before it.
 	Overlap Kind = "overlap"
 	// BadMagic: bytes where a record should start are none.
-	BadMagic Kind = "bad magic"
+	BadMagic Kind = "wrong magic"
 	// BadSize: the lengths in a record do not add up, or reach beyond the file.
-	BadSize Kind = "record lengths do not add up"
+	BadSize Kind = "lengths do not add up"
 	// BadPlace: a whole record that states another physical offset than where it lies: left over from an earlier life.
 	BadPlace Kind = "record at another place than it says"
 	// BadCRC: a body does not match its CRC.
@@ -71,5 +76,8 @@ type Finding struct {
 
 // String is the finding on one line.
 func (f Finding) String() string {
+	if strings.Contains(f.Text, string(f.Kind)) {
+		return fmt.Sprintf("%s: %s: offset %d: %s", f.Severity, f.File, f.Offset, f.Text)
+	}
 	return fmt.Sprintf("%s: %s: offset %d: %s: %s", f.Severity, f.File, f.Offset, f.Kind, f.Text)
 }

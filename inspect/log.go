@@ -161,7 +161,7 @@ func (w *logWalk) stopped(l *logFile) (more, ok bool) {
 		}
 	case commitlog.EndZeros:
 		if w.open == nil {
-			w.open = &Finding{Kind: Zeros, Severity: Error, File: l.seg.File, Offset: l.pos(), From: l.s.Offset()}
+			w.open = &Finding{Kind: Zeros, Severity: Error, File: l.seg.File, Offset: l.pos(), From: l.s.Offset(), Text: "zeros; "}
 		}
 		return l.resume(), true
 	case commitlog.EndDamage:

@@ -1,3 +1,0 @@
-package inspect
-
-func (d *Dir) is31() bool { return d.exists("transaction") }

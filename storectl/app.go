@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// The exit statuses.
+const (
+	statusFine = iota
+	statusFindings
+	statusTrouble
+)
+
+// app is one run of the program: where it prints to, and what it came upon.
+type app struct {
+	out    *bufio.Writer
+	errOut io.Writer
+	json   bool // print JSON lines
+	status int  // grows
+}
+
+// verbs are the commands, one file each. A new one is a line here.
+func (a *app) verbs() []*cobra.Command {
+	return []*cobra.Command{
+		a.identify(), a.cat(), a.queues(), a.index(), a.get(), a.rebuild(),
+		a.recover(), a.put(),
+	}
+}
+
+// run runs the program and gives its exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{out: bufio.NewWriterSize(stdout, 64<<10), errOut: stderr}
+	root := &cobra.Command{
+		Use:   "storectl",
+		Short: "Look at store directories of RocketMQ and work on them",
+		Long: `Look at store directories of RocketMQ and work on them.
+
+The exit status is 0 when all is well, 1 when there are findings or what was asked
+for is not there, 2 when the directory or a file of it could not be looked at.
+Findings go to the standard error, with --json as lines {"finding":{…}}.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object per line")
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(stderr)
+	root.AddCommand(a.verbs()...)
+	err := root.ExecuteContext(ctx)
+	if err = errors.Join(err, a.out.Flush()); err != nil {
+		a.trouble(err)
+	}
+	return a.status
+}
+
+// finding prints a finding.
+func (a *app) finding(f inspect.Finding) {
+	a.status = max(a.status, statusFindings)
+	if a.json {
+		a.note(struct {
+			Finding inspect.Finding `json:"finding"`
+		}{f})
+		return
+	}
+	fmt.Fprintln(a.errOut, printable(f.String()))
+}
+
+// trouble prints an error: something could not be done or looked at.
+func (a *app) trouble(err error) {
+	a.status = statusTrouble
+	a.complain(err)
+}
+
+// missing notes that what was asked for is not there.
+func (a *app) missing(err error) {
+	a.status = max(a.status, statusFindings)
+	a.complain(err)
+}
+
+// problem is an error in JSON.
+type problem struct {
+	File   string `json:"file,omitempty"` // path inside the store directory
+	Offset int64  `json:"offset,omitempty"`
+	Text   string `json:"text"`
+}
+
+// complain prints an error on the standard error.
+func (a *app) complain(err error) {
+	p := problem{Text: err.Error()}
+	if c, ok := errors.AsType[*mappedfile.CorruptError](err); ok {
+		p.File, p.Offset = c.File, c.Offset
+	}
+	if a.json {
+		a.note(struct {
+			Error problem `json:"error"`
+		}{p})
+		return
+	}
+	for line := range strings.SplitSeq(p.Text, "\n") {
+		fmt.Fprintln(a.errOut, "storectl:", printable(line))
+	}
+}

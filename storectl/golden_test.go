@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/internal/golden"
+)
+
+var update = flag.Bool("update", false, "write the golden output of the scripts anew")
+
+// rows runs a verb with --json and gives the lines of its standard output.
+func rows[T any](t *testing.T, args ...string) (rows []T, findings string, status int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status = run(t.Context(), append(args, "--json"), &stdout, &stderr)
+	require.Less(t, status, statusTrouble, stderr.String())
+	for d := json.NewDecoder(&stdout); ; {
+		d.DisallowUnknownFields()
+		var row T
+		err := d.Decode(&row)
+		if err == io.EOF { //nolint:errorlint // io.Decoder gives exactly this
+			return rows, stderr.String(), status
+		}
+		require.NoError(t, err)
+		rows = append(rows, row)
+	}
+}
+
+// TestCatPrintsEveryFieldOfEveryGoldenRecord compares the JSON of cat with what the real decoder read (R-E-093).
+func TestCatPrintsEveryFieldOfEveryGoldenRecord(t *testing.T) {
+	for _, name := range golden.Names() {
+		t.Run(name, func(t *testing.T) {
+			want := golden.Load(t, name)
+			got, findings, status := rows[recordRow](t, "cat", golden.Unpack(t, name))
+			var expect []recordRow
+			damage := false
+			for _, r := range want.Records() {
+				damage = damage || !r.Whole()
+				if r.DecodedBytes == 0 || r.CRCWrong {
+					expect = append(expect, goldenRow(&r))
+				}
+			}
+			require.Equal(t, expect, got)
+			for _, s := range want.Segments() {
+				damage = damage || s.Why == "bad size"
+			}
+			if damage {
+				require.Equal(t, statusFindings, status)
+				require.Contains(t, findings, `{"finding":{"kind":`)
+			} else {
+				require.Empty(t, findings)
+				require.Equal(t, statusFine, status)
+			}
+		})
+	}
+}
+
+func goldenRow(r *golden.Record) recordRow {
+	row := recordRow{
+		File: r.File, PhysicalOffset: r.PhysicalOffset, StoreSize: r.StoreSize, Magic: fmt.Sprintf("%08x", r.Magic), Topic: r.Topic,
+		QueueID: r.QueueID, QueueOffset: r.QueueOffset, Flag: r.Flag, SysFlag: r.SysFlag, BornTimestamp: r.BornTimestamp,
+		BornHost: host(r.BornHost), StoreTimestamp: r.StoreTimestamp, StoreHost: host(r.StoreHost), ReconsumeTimes: r.ReconsumeTimes,
+		PreparedTransactionOffset: r.PreparedTransactionOffset, BodyCRC: r.BodyCRC, BodyLength: int(r.BodyLength),
+		BodyMD5: r.BodyMD5, MsgID: r.MsgID, Properties: r.Properties,
+	}
+	if row.Properties == nil {
+		row.Properties = map[string]string{}
+	}
+	if r.CRCWrong {
+		row.Damaged = "crc"
+	}
+	return row
+}
+
+func host(a netip.AddrPort) string { return a.String() }
+
+// anyUnit is a row of queues, of either kind.
+type anyUnit struct {
+	unitRow
+	StoreTime  *int64
+	BaseOffset *int64
+	BatchSize  *int16
+}
+
+// TestQueuesPrintsEveryUnitOfEveryGoldenQueue compares the JSON of queues with the units on disk.
+func TestQueuesPrintsEveryUnitOfEveryGoldenQueue(t *testing.T) {
+	for _, name := range golden.Names() {
+		t.Run(name, func(t *testing.T) {
+			want := golden.Load(t, name)
+			got, findings, status := rows[anyUnit](t, "queues", golden.Unpack(t, name))
+			var expect []anyUnit
+			for _, q := range want.Queues() {
+				for _, u := range q.Units {
+					expect = append(expect, anyUnit{unitRow: unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode}})
+				}
+			}
+			for _, q := range want.BatchQueues() {
+				for _, u := range q.Units {
+					expect = append(expect, anyUnit{
+						unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode},
+						&u.StoreTime, &u.BaseOffset, &u.BatchSize,
+					})
+				}
+			}
+			require.Equal(t, expect, got)
+			require.Empty(t, findings)
+			require.Equal(t, statusFine, status)
+		})
+	}
+}
+
+// anyIndex is a row of index, of either kind.
+type anyIndex struct {
+	File                                                 string
+	BeginTimestamp, EndTimestamp, BeginOffset, EndOffset *int64
+	SlotCount, IndexCount                                *int32
+	Slots                                                [][2]int32
+	Entry, KeyHash                                       *int32
+	Offset                                               *int64
+	TimeDiff, Previous                                   *int32
+}
+
+// TestIndexPrintsEveryEntryOfEveryGoldenFile compares the JSON of index with header, slots and entries on disk.
+func TestIndexPrintsEveryEntryOfEveryGoldenFile(t *testing.T) {
+	for _, name := range golden.Names() {
+		t.Run(name, func(t *testing.T) {
+			want := golden.Load(t, name)
+			got, findings, status := rows[anyIndex](t, "index", golden.Unpack(t, name))
+			var expect []anyIndex
+			for _, f := range want.IndexFiles() {
+				file := path.Join("index", f.Name)
+				slots := [][2]int32{}
+				for _, s := range f.Slots {
+					slots = append(slots, [2]int32{s.Slot, s.Entry})
+				}
+				expect = append(expect, anyIndex{
+					File: file, BeginTimestamp: &f.BeginTimestamp, EndTimestamp: &f.EndTimestamp, BeginOffset: &f.BeginOffset,
+					EndOffset: &f.EndOffset, SlotCount: &f.SlotCount, IndexCount: &f.IndexCount, Slots: slots,
+				})
+				for _, e := range f.Entries {
+					expect = append(expect, anyIndex{
+						File: file, Entry: &e.Number, KeyHash: &e.KeyHash, Offset: &e.PhysicalOffset, TimeDiff: &e.TimeDiff, Previous: &e.Previous,
+					})
+				}
+			}
+			require.Equal(t, expect, got)
+			require.Empty(t, findings)
+			require.Equal(t, statusFine, status)
+		})
+	}
+}

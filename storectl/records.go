@@ -1,0 +1,111 @@
+package main
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// recordRow is a record of the commit log in JSON.
+type recordRow struct {
+	File                      string            `json:"file"`
+	PhysicalOffset            int64             `json:"physicalOffset"`
+	StoreSize                 int32             `json:"storeSize"`
+	Magic                     string            `json:"magic"` // 8 hex digits
+	Topic                     string            `json:"topic"`
+	QueueID                   int32             `json:"queueId"`
+	QueueOffset               int64             `json:"queueOffset"`
+	Flag                      int32             `json:"flag"`
+	SysFlag                   int32             `json:"sysFlag"`
+	BornTimestamp             int64             `json:"bornTimestamp"`
+	BornHost                  string            `json:"bornHost"`
+	StoreTimestamp            int64             `json:"storeTimestamp"`
+	StoreHost                 string            `json:"storeHost"`
+	ReconsumeTimes            int32             `json:"reconsumeTimes"`
+	PreparedTransactionOffset int64             `json:"preparedTransactionOffset"`
+	BodyCRC                   uint32            `json:"bodyCRC"`
+	BodyLength                int               `json:"bodyLength"`
+	BodyMD5                   string            `json:"bodyMd5"` // of the body as stored
+	MsgID                     string            `json:"msgId"`
+	Properties                map[string]string `json:"properties"`
+	Body                      *string           `json:"body,omitempty"`
+	Damaged                   string            `json:"damaged,omitempty"`
+}
+
+// records prints records of the commit log.
+type records struct {
+	*table
+	dir  *inspect.Dir
+	body string // "", "text" or "base64"
+}
+
+var errBody = errors.New(`--body must be "text" or "base64"`)
+
+func (a *app) records(d *inspect.Dir, body string) (*records, error) {
+	columns := []column{{"OFFSET", -12}, {"SIZE", -7}, {"TOPIC", 24}, {"QUEUE", -5}, {"QOFFSET", -9}, {"STORED", 24}, {"TAG", 10}, {"KEYS", 20}, {"STATE", 8}}
+	switch body {
+	case "":
+	case "text", "base64":
+		columns = append(columns, column{"BODY", 0})
+	default:
+		return nil, errBody
+	}
+	return &records{a.table(columns...), d, body}, nil
+}
+
+func (p *records) print(r *inspect.LogRecord) error {
+	properties := p.dir.Properties(r.Properties)
+	body := string(r.Body)
+	if p.body == "base64" {
+		body = base64.StdEncoding.EncodeToString(r.Body)
+	}
+	if !p.app.json {
+		keys := properties[message.PropertyKeys]
+		if keys == "" {
+			keys = properties[message.PropertyUniqueKey]
+		}
+		cells := []any{
+			r.PhysicalOffset, r.Size, string(r.Topic), r.QueueID, r.QueueOffset, clock(r.StoreTimestamp),
+			properties[message.PropertyTags], keys, state(r),
+		}
+		if p.body != "" {
+			cells = append(cells, body)
+		}
+		return p.row(nil, cells...)
+	}
+	sum := md5.Sum(r.Body)
+	row := recordRow{
+		File: r.File, PhysicalOffset: r.PhysicalOffset, StoreSize: r.Size, Magic: fmt.Sprintf("%08x", r.Magic),
+		Topic: string(r.Topic), QueueID: r.QueueID, QueueOffset: r.QueueOffset, Flag: r.Flag, SysFlag: int32(r.SysFlag),
+		BornTimestamp: r.BornTimestamp, BornHost: r.BornHost.String(), StoreTimestamp: r.StoreTimestamp,
+		StoreHost: r.StoreHost.String(), ReconsumeTimes: r.ReconsumeTimes,
+		PreparedTransactionOffset: r.PreparedTransactionOffset, BodyCRC: r.BodyCRC, BodyLength: len(r.Body),
+		BodyMD5: hex.EncodeToString(sum[:]), MsgID: r.ID(), Properties: properties, Damaged: r.Damaged,
+	}
+	if p.body != "" {
+		row.Body = &body
+	}
+	return p.row(row)
+}
+
+// state says in a word what is special about a record.
+func state(r *inspect.LogRecord) string {
+	switch {
+	case r.Damaged != "":
+		return "BAD " + r.Damaged
+	case r.SysFlag.Transaction() == message.FlagPrepared:
+		return "prepared"
+	case r.SysFlag.Transaction() == message.FlagCommit:
+		return "commit"
+	case r.SysFlag.Transaction() == message.FlagRollback:
+		return "rollback"
+	case r.SysFlag.Has(message.FlagInnerBatch):
+		return "batch"
+	}
+	return ""
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rocketstore/rocketstore/internal/golden"
+)
+
+// TestScripts runs testdata/script. Two commands are added to those of testscript:
+//
+//	store NAME | case NAME    puts a fresh copy of a golden store, or of a case, into $STORE
+//	storectl STATUS ARGS…     runs the program and expects an exit status
+//
+// "go test ./storectl -update" writes the golden output in the scripts anew.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"store": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("STORE", golden.Unpack(t, args[0]))
+			},
+			"case": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("STORE", golden.LoadCase(t, args[0]).Store)
+			},
+			"storectl": func(ts *testscript.TestScript, _ bool, args []string) {
+				want, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				if got := run(t.Context(), args[1:], ts.Stdout(), ts.Stderr()); got != want {
+					ts.Fatalf("exit status %d, want %d", got, want)
+				}
+			},
+		},
+	})
+}

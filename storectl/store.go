@@ -1,0 +1,66 @@
+package main
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore/inspect"
+)
+
+// reading is what the reading verbs have in common: the directory and the sizes that it should have.
+type reading struct {
+	sizes inspect.Sizes
+}
+
+// flags adds the flags that say what the files should be.
+func (r *reading) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&r.sizes.CommitLog, "segment-size", 0, "fail unless the commit log files have this many bytes")
+	f.Int64Var(&r.sizes.Queue, "queue-segment-size", 0, "fail unless the consume queue files have this many bytes")
+	f.Int32Var(&r.sizes.IndexSlots, "index-slots", 0, "fail unless the index files have this many slots")
+	f.Int32Var(&r.sizes.IndexEntries, "index-entries", 0, "fail unless the index files have room for this many entries")
+}
+
+// with opens a store directory, or a zip archive of one, for reading and gives it to f.
+func (r *reading) with(name string, f func(*inspect.Dir) error) (err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	fsys := os.DirFS(name)
+	if info.Mode().IsRegular() {
+		z, err := zip.OpenReader(name)
+		if err != nil {
+			return fmt.Errorf("%s: neither a directory nor a zip archive: %w", name, err)
+		}
+		defer func() { err = errors.Join(err, z.Close()) }()
+		if fsys, err = inArchive(z); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	d, err := inspect.Open(fsys)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := d.Require(r.sizes); err != nil {
+		return err
+	}
+	return f(d)
+}
+
+// inArchive is the store in an archive, which may hold it as its only folder.
+func inArchive(fsys fs.FS) (fs.FS, error) {
+	names, err := fs.ReadDir(fsys, ".")
+	if err != nil || len(names) != 1 || !names[0].IsDir() {
+		return fsys, err
+	}
+	if _, err := inspect.Open(fsys); err == nil {
+		return fsys, nil
+	}
+	return fs.Sub(fsys, names[0].Name())
+}
