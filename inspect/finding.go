@@ -12,9 +12,9 @@ type Severity string
 
 // The severities.
 const (
-	// Warning: something to know; nothing of the store is lost by it.
+	// Warning: something to know; all bytes that are there can be believed.
 	Warning Severity = "warning"
-	// Error: bytes that the store should hold cannot be believed or are missing.
+	// Error: bytes that cannot be believed, or not be read.
 	Error Severity = "error"
 )
 

@@ -99,7 +99,7 @@ func checkRun(segs []Segment, size int64, unused func(Segment) bool, report func
 		switch end := max(before.Start+size, before.End()); {
 		case s.Start > end:
 			report(Finding{
-				Kind: Gap, Severity: Error, File: s.File, From: end, To: s.Start,
+				Kind: Gap, Severity: Warning, File: s.File, From: end, To: s.Start,
 				Text: fmt.Sprintf("%d bytes are missing between %s and %s", s.Start-end, before.File, s.File),
 			})
 		case s.Start < before.End():
