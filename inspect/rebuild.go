@@ -1,0 +1,169 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// Derived chooses structures that are made from the commit log.
+type Derived struct {
+	Queues, Index bool
+}
+
+// RebuildOptions steer [Dir.Rebuild].
+type RebuildOptions struct {
+	Derived
+	// Dialect is the line whose rules are followed. Default: the line that wrote the directory.
+	Dialect string
+	// Sizes are the sizes of the files made. A field that is 0 is as in the directory, or RocketMQ's default.
+	Sizes Sizes
+	// DelayLevels is messageDelayLevel. Default: the dialect's.
+	DelayLevels string
+}
+
+// Rebuilt says what a rebuild made.
+type Rebuilt struct {
+	Records    int64 `json:"records"` // of the log, that were taken up
+	Queues     int   `json:"queues"`
+	Units      int64 `json:"units"`
+	IndexFiles int   `json:"indexFiles"`
+	Keys       int64 `json:"keys"`
+}
+
+// Rebuild makes structures anew from the commit log, in another, empty directory; this one is only read. Damage in the log
+// is reported and passed over, as by [Dir.Log].
+func (d *Dir) Rebuild(ctx context.Context, to mappedfile.FS, o RebuildOptions, report func(Finding)) (*Rebuilt, error) {
+	if entries, err := to.ReadDir("."); err != nil || len(entries) > 0 {
+		return nil, errors.Join(err, errors.New("the directory to make the files in is not empty"))
+	}
+	b, err := d.builder(to, o, report)
+	if err == nil {
+		err = b.run(ctx, d, report)
+	}
+	return &b.made, errors.Join(err, b.close())
+}
+
+// builder is one rebuild.
+type builder struct {
+	queues *consumequeue.Table
+	index  *index.Index
+	sinks  []recovery.Sink
+	made   Rebuilt
+}
+
+func (d *Dir) builder(to mappedfile.FS, o RebuildOptions, report func(Finding)) (b *builder, err error) {
+	b = &builder{}
+	sizes, err := d.Sizes()
+	if err != nil {
+		return b, err
+	}
+	if o.Dialect == "" {
+		id, err := d.lineOf()
+		if err != nil {
+			return b, err
+		}
+		o.Dialect = id.Line
+	}
+	rules, err := dialect.Parse(o.Dialect)
+	if err != nil {
+		return b, err
+	}
+	derive, err := recovery.NewDeriver(rules, o.DelayLevels)
+	if err != nil {
+		return b, err
+	}
+	if o.Queues {
+		b.queues, err = consumequeue.OpenTable(to, recovery.QueueDir, &consumequeue.Options{SegmentSize: firstOf(o.Sizes.Queue, sizes.Queue)})
+		if err != nil {
+			return b, err
+		}
+		b.sinks = append(b.sinks, recovery.NewQueueSink(b.queues, derive, 0, func(w recovery.Warning) {
+			report(Finding{Kind: Kind(w.Kind), Severity: Warning, File: w.File, Offset: w.Offset, From: w.From, To: w.To, Text: w.Text})
+		}, func(*consumequeue.Queue, int64, consumequeue.Unit) bool { return true }))
+	}
+	if o.Index {
+		b.index, err = index.Open(to, recovery.IndexDir, &index.Options{
+			Slots: firstOf(o.Sizes.IndexSlots, sizes.IndexSlots), Entries: firstOf(o.Sizes.IndexEntries, sizes.IndexEntries), Dialect: rules,
+		})
+		if err != nil {
+			return b, err
+		}
+		b.sinks = append(b.sinks, recovery.NewIndexSink(b.index, derive, 0))
+	}
+	return b, nil
+}
+
+func firstOf[T int32 | int64](asked, shown T) T {
+	if asked != 0 {
+		return asked
+	}
+	return shown
+}
+
+// run feeds the log to what is made, and makes that durable.
+func (b *builder) run(ctx context.Context, d *Dir, report func(Finding)) error {
+	for r, err := range d.Log(ctx, LogRange{}, report) {
+		if err != nil {
+			return err
+		}
+		if r.Damaged != "" {
+			report(Finding{Kind: BadCRC, Severity: Error, File: r.File, Text: fmt.Sprintf("record at %d is damaged (%s); it is in nothing that was made", r.PhysicalOffset, r.Damaged)})
+			continue
+		}
+		if err := b.apply(&r.Record); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.sinks {
+		if err := s.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	b.count()
+	return nil
+}
+
+func (b *builder) apply(r *commitlog.Record) error {
+	for _, s := range b.sinks {
+		if err := s.Apply(r); err != nil {
+			return fmt.Errorf("%s: record at %d: %w", s.Name(), r.PhysicalOffset, err)
+		}
+	}
+	b.made.Records++
+	return nil
+}
+
+func (b *builder) count() {
+	if b.queues != nil {
+		for q := range b.queues.All() {
+			first, end := q.Bounds()
+			b.made.Queues++
+			b.made.Units += end - first
+		}
+	}
+	if b.index != nil {
+		for _, f := range b.index.Files() {
+			b.made.IndexFiles++
+			b.made.Keys += int64(f.Header.Keys())
+		}
+	}
+}
+
+func (b *builder) close() error {
+	var errs []error
+	if b.queues != nil {
+		errs = append(errs, b.queues.Close())
+	}
+	if b.index != nil {
+		errs = append(errs, b.index.Close())
+	}
+	return errors.Join(errs...)
+}

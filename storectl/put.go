@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+func (a *app) put() *cobra.Command {
+	var w writing
+	var m message.Message
+	var body, key, tag string
+	cmd := &cobra.Command{
+		Use:   "put DIR --topic T --body B",
+		Short: "Append one message to a store, which is made if it is not there",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			m.Body = []byte(body)
+			for _, p := range [][2]string{{message.PropertyKeys, key}, {message.PropertyTags, tag}} {
+				if p[1] == "" {
+					continue
+				}
+				if m.Properties, err = m.Properties.Set(p[0], p[1]); err != nil {
+					return err
+				}
+			}
+			s, err := rocketstore.OpenContext(cmd.Context(), args[0], &w.opts)
+			if err != nil {
+				return err
+			}
+			r, err := s.Put(cmd.Context(), &m)
+			if err = errors.Join(err, s.Close(cmd.Context())); err != nil {
+				return err
+			}
+			return a.table(column{"OFFSET", -12}, column{"QOFFSET", -9}, column{"SIZE", -7}, column{"ID", 32}).row(struct {
+				PhysicalOffset int64  `json:"physicalOffset"`
+				QueueOffset    int64  `json:"queueOffset"`
+				StoreSize      int    `json:"storeSize"`
+				MsgID          string `json:"msgId"`
+			}{r.PhysicalOffset, r.QueueOffset, r.Size, r.MessageID()}, r.PhysicalOffset, r.QueueOffset, r.Size, r.MessageID())
+		},
+	}
+	w.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&m.Topic, "topic", "", "topic of the message")
+	f.Int32Var(&m.QueueID, "queue", 0, "queue id")
+	f.StringVar(&body, "body", "", "body of the message")
+	f.StringVar(&key, "key", "", "its keys, parted by spaces")
+	f.StringVar(&tag, "tag", "", "its tag")
+	_ = cmd.MarkFlagRequired("topic")
+	return cmd
+}

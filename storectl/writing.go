@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// writing is what the verbs that write have in common: how the store is opened.
+type writing struct {
+	opts rocketstore.Options
+}
+
+// flags adds the flags that shape a new store, and must not contradict an old one.
+func (w *writing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&w.opts.SegmentSize, "segment-size", 0, "length of a commit log file in bytes")
+	f.Int64Var(&w.opts.QueueSegmentSize, "queue-segment-size", 0, "length of a consume queue file in bytes")
+	f.Int32Var(&w.opts.IndexSlots, "index-slots", 0, "slots of an index file")
+	f.Int32Var(&w.opts.IndexEntries, "index-entries", 0, "entries of an index file")
+	f.Int32Var(&w.opts.MaxMessageSize, "max-message-size", 0, "limit of new messages in bytes")
+	f.StringVar(&w.opts.Dialect, "dialect", "", "3.1, 4.9 or 5.3 (default: as the directory shows; a new one 4.9)")
+}
+
+// must says why dir is no store directory, if so: a verb that mends does not make one.
+func (w *writing) must(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return err
+	}
+	fsys, err := mappedfile.OpenDir(dir, &mappedfile.DirOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	id, err := recovery.Identify(fsys)
+	if err == nil && id.Empty {
+		err = fmt.Errorf("%s: %w", dir, errors.New("no store: there is neither a commit log nor a queue"))
+	}
+	return err
+}
+
+// refusal says whether a store was not opened because of what is in its files.
+func refusal(err error) bool {
+	var refused *recovery.RefusedError
+	return errors.As(err, &refused) || errors.Is(err, mappedfile.ErrCorrupt) && !errors.Is(err, fs.ErrPermission)
+}
