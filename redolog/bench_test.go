@@ -31,8 +31,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// history is one of ten million events: each transaction of which all but one in a thousand ends, distance events later.
-func history(n, distance int64) redolog.Unit {
+// event is one of ten million events: each transaction of which all but one in a thousand ends, distance events later.
+func event(n, distance int64) redolog.Unit {
 	u := redolog.Unit{PhysicalOffset: n * 200, Size: 200, TagsCode: redolog.Prepared}
 	if n%2 == 1 && n > distance && n%2000 != 1 {
 		u.TagsCode = (n - distance) / 2 * 2 * 200
@@ -48,7 +48,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(fmt.Sprintf("distance=%d", distance), func(b *testing.B) {
 			log := benchLog(b)
 			for n := range int64(units) {
-				if _, err := log.Append(history(n, distance)); err != nil {
+				if _, err := log.Append(event(n, distance)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,7 +8,9 @@
 // Appending is idempotent: a unit whose commit log offset is not above the last one's is skipped (R-B-24), so dispatching
 // the commit log again from an earlier place is harmless. The price is that units at or past the commit log's end must go
 // when it is cut, or they would swallow later ones ([Log.TruncateFrom], R-B-54). Written units are durable after
-// [Log.Sync].
+// [Log.Sync]. There is no checksum, and a unit may lie across two disk sectors: after a power cut one that was not synced
+// may be half there and still look like one. Recovery therefore cuts what was not durable, or compares it with the commit
+// log ([Log.Find]).
 //
 // All methods of a [Log] may be called from many goroutines; an [OpenSet] belongs to one.
 package redolog

@@ -2,11 +2,13 @@ package redolog_test
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/redolog"
 )
 
@@ -60,4 +62,66 @@ func FuzzOpenSet(f *testing.F) {
 		}
 		requireOpen(t, model, &s)
 	})
+}
+
+// FuzzLog opens a log over any bytes, looks at all of it and goes on writing.
+func FuzzLog(f *testing.F) {
+	f.Add(unitBytes(3), unitBytes(perFile))
+	f.Add(unitBytes(perFile), append(unitBytes(2), 1, 2, 3))
+	f.Add(bytes.Repeat([]byte{0xFF}, 200), make([]byte, 200))
+	f.Add(append(make([]byte, 40), unitBytes(1)...), []byte{})
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		fsys := memfs.New()
+		require.NoError(t, fsys.MkdirAll(redolog.Dir, 0o750))
+		for start, b := range map[int64][]byte{200: first, 400: second} {
+			file, err := fsys.OpenFile(redolog.Dir+"/"+mappedfile.SegmentName(start), os.O_RDWR|os.O_CREATE, 0o640)
+			require.NoError(t, err)
+			_, err = file.WriteAt(b[:min(len(b), 200)], 0)
+			require.NoError(t, err)
+			require.NoError(t, file.Close())
+		}
+		log, err := redolog.Open(fsys, redolog.Dir, small())
+		if err != nil {
+			require.ErrorIs(t, err, mappedfile.ErrCorrupt) // a short file in the middle
+			return
+		}
+		use(t, log)
+		require.NoError(t, log.Abandon())
+	})
+}
+
+// use calls everything; a recovery's calls must make the log good for writing.
+func use(t *testing.T, log *redolog.Log) {
+	t.Helper()
+	last := int64(-1)
+	for e, err := range log.Replay(0) {
+		require.Greater(t, e.Index, last)
+		if last = e.Index; err != nil {
+			require.ErrorIs(t, err, mappedfile.ErrCorrupt)
+		}
+	}
+	if _, _, err := log.Find(1000); err != nil {
+		require.ErrorIs(t, err, mappedfile.ErrCorrupt)
+	}
+	_, err := log.Repair()
+	require.NoError(t, err)
+	end, err := log.FindEnd(true)
+	require.NoError(t, err)
+	require.NoError(t, log.TruncateAfter(end))
+	_, err = log.DeleteBefore(1 << 62)
+	require.NoError(t, err)
+	_, next := log.Bounds()
+	u := redolog.Unit{Size: 1}
+	if last, ok := log.Last(); ok {
+		u.PhysicalOffset = last.PhysicalOffset + 1
+	}
+	if u.PhysicalOffset >= 0 { // the last one was not the greatest number
+		appended, err := log.Append(u)
+		require.NoError(t, err)
+		require.True(t, appended)
+		end, err = log.FindEnd(true)
+		require.NoError(t, err)
+		require.Equal(t, next+1, end)
+	}
+	require.NoError(t, log.RemoveAll())
 }

@@ -127,6 +127,22 @@ func (l *Log) Get(index int64) (Unit, error) {
 	return l.read(index)
 }
 
+// Find gives the unit of the message at a commit log offset, in O(log n); ok is false when there is none. A recovery uses
+// it to see whether a unit that Append skips is the right one: a power cut may leave a torn unit that can be believed.
+func (l *Log) Find(physicalOffset int64) (e Entry, ok bool, err error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	index, err := l.search(physicalOffset)
+	if _, next := l.Bounds(); err != nil || index >= next {
+		return Entry{}, false, err
+	}
+	u, err := l.read(index)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	return Entry{index, u}, u.PhysicalOffset == physicalOffset, nil
+}
+
 // read is Get; mu is held.
 func (l *Log) read(index int64) (Unit, error) {
 	if first, next := l.Bounds(); index < first || index >= next {

@@ -263,7 +263,9 @@ func TestReplayPassesOverWhatCannotBeBelieved(t *testing.T) {
 	require.ErrorIs(t, err, mappedfile.ErrCorrupt)
 	_, err = log.OpenSet()
 	require.ErrorIs(t, err, mappedfile.ErrCorrupt)
-	for range log.Replay(0) {
+	for e, err := range log.Replay(0) {
+		require.NoError(t, err)
+		require.Zero(t, e.Index)
 		break
 	}
 }

@@ -1,6 +1,7 @@
 package redolog
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 )
@@ -16,6 +17,7 @@ type OpenSet struct {
 	// compaction.
 	offsets  []int64
 	resolved int
+	near     int                // where the last search ended
 	stray    map[int64]struct{} // those that came out of order
 }
 
@@ -60,22 +62,23 @@ func (s *OpenSet) remove(offset int64) {
 	}
 }
 
-// find looks for an offset by steps that double, from the end: what is resolved was mostly prepared not long ago.
+// find looks for an offset, by steps that double, from where the last one was found: what ends one after the other was
+// mostly prepared not far apart. If it is not there, the index is where it would be.
 func (s *OpenSet) find(offset int64) (int, bool) {
-	hi, lo := len(s.offsets), len(s.offsets)-1
+	n := len(s.offsets)
+	if n == 0 {
+		return 0, false
+	}
+	lo := min(s.near, n-1)
+	hi := lo + 1
+	for step := 1; hi < n && plain(s.offsets[hi]) <= offset; step *= 2 {
+		lo, hi = hi, min(n, hi+step)
+	}
 	for step := 1; lo > 0 && plain(s.offsets[lo]) > offset; step *= 2 {
 		hi, lo = lo, max(0, lo-step)
 	}
-	lo = max(0, lo)
-	i, ok := slices.BinarySearchFunc(s.offsets[lo:hi], offset, func(v, want int64) int {
-		switch v = plain(v); {
-		case v < want:
-			return -1
-		case v > want:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(s.offsets[lo:hi], offset, func(v, want int64) int { return cmp.Compare(plain(v), want) })
+	s.near = lo + i
 	return lo + i, ok
 }
 

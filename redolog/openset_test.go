@@ -47,7 +47,7 @@ func TestOpenSetOfManyIsThatOfAMap(t *testing.T) {
 	var s redolog.OpenSet
 	model := map[int64]bool{}
 	var prepared []int64
-	for offset := int64(0); offset < 60_000; offset++ {
+	for offset := range int64(60_000) {
 		if len(prepared) == 0 || rnd.IntN(2) == 0 {
 			s.Apply(redolog.Unit{PhysicalOffset: offset, Size: 1, TagsCode: redolog.Prepared})
 			model[offset] = true

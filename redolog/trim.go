@@ -2,6 +2,7 @@ package redolog
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -46,16 +47,16 @@ func (l *Log) FindEnd(thorough bool) (int64, error) {
 // searchEnd looks for the first empty slot behind the last unit by halves. Ok says whether the unit before it can be
 // believed, or none is there.
 func (l *Log) searchEnd(segments []mappedfile.SegmentInfo) (end int64, ok bool, err error) {
-	for i := len(segments) - 1; i >= 0; i-- {
+	for _, s := range slices.Backward(segments) {
 		n := 0
-		err := l.inFile(segments[i], func(b []byte) {
+		err := l.inFile(s, func(b []byte) {
 			n = sort.Search(len(b)/UnitSize, func(i int) bool {
 				return string(b[i*UnitSize:][:UnitSize]) == string(zeroUnit[:])
 			})
 			ok = n > 0 && decode(b[(n-1)*UnitSize:]).possible()
 		})
 		if err != nil || n > 0 {
-			return segments[i].Start/UnitSize + int64(n), ok, err
+			return s.Start/UnitSize + int64(n), ok, err
 		}
 	}
 	return segments[0].Start / UnitSize, true, nil
@@ -138,14 +139,13 @@ func (l *Log) inFiles(off int64) int64 {
 // search gives the index of the first unit whose message lies at or behind physicalOffset. Offsets ascend.
 func (l *Log) search(physicalOffset int64) (int64, error) {
 	first, next := l.Bounds()
-	segments := l.q.Segments()
-	for i := len(segments) - 1; i >= 0; i-- {
-		start := segments[i].Start / UnitSize
+	for _, s := range slices.Backward(l.q.Segments()) {
+		start := s.Start / UnitSize
 		if start >= next {
 			continue
 		}
 		var n int64
-		err := l.inFile(segments[i], func(b []byte) {
+		err := l.inFile(s, func(b []byte) {
 			units := min(int64(len(b)/UnitSize), next-start)
 			n = int64(sort.Search(int(units), func(i int) bool {
 				return decode(b[i*UnitSize:]).PhysicalOffset >= physicalOffset

@@ -9,7 +9,9 @@
 //
 // A record is appended as prepared and resolved in place: the 4 bytes of its state are overwritten, once. Written bytes
 // are durable after [Table.Sync]. The original never syncs them (R-B-56), so a table that it left, or any after a crash,
-// is checked against the redo log and the commit log by package recovery, or made again from them.
+// is checked against the redo log and the commit log by package recovery, or made again from them. There is no checksum,
+// and a record may lie across two disk sectors: after a power cut one that was not synced may be half there and still
+// look like one. A record that was synced before stays whole, and its state is the old or the new.
 //
 // A Table keeps the numbers of the prepared records in an ordered set, so that a round of check-backs costs what is open
 // and not what was ever prepared. The set is filled as it is needed, in steps that do not hold up appends for long.

@@ -2,11 +2,14 @@ package txstate_test
 
 import (
 	"bytes"
+	"iter"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/txstate"
 )
 
@@ -40,4 +43,69 @@ func FuzzScan(f *testing.F) {
 			at += txstate.RecordSize
 		}
 	})
+}
+
+// FuzzTable opens a table over any bytes, looks at all of it and goes on writing.
+func FuzzTable(f *testing.F) {
+	f.Add(recordBytes(3), recordBytes(perFile))
+	f.Add(recordBytes(perFile), append(recordBytes(2), 1, 2, 3))
+	f.Add(bytes.Repeat([]byte{0xFF}, 240), make([]byte, 240))
+	f.Add(append(make([]byte, 48), recordBytes(1)...), []byte{})
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		fsys := memfs.New()
+		require.NoError(t, fsys.MkdirAll(txstate.Dir, 0o750))
+		for start, b := range map[int64][]byte{240: first, 480: second} {
+			write(t, fsys, start, b[:min(len(b), 240)])
+		}
+		table, err := txstate.Open(fsys, txstate.Dir, small())
+		if err != nil {
+			require.ErrorIs(t, err, mappedfile.ErrCorrupt) // a short file in the middle
+			return
+		}
+		use(t, table)
+		require.NoError(t, table.Abandon())
+	})
+}
+
+func write(t *testing.T, fsys mappedfile.FS, start int64, b []byte) {
+	t.Helper()
+	f, err := fsys.OpenFile(txstate.Dir+"/"+mappedfile.SegmentName(start), os.O_RDWR|os.O_CREATE, 0o640)
+	require.NoError(t, err)
+	_, err = f.WriteAt(b, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// use calls everything; a recovery's calls must make the table good for writing.
+func use(t *testing.T, table *txstate.Table) {
+	t.Helper()
+	for _, walk := range []iter.Seq2[txstate.Entry, error]{table.Records(0), table.All(0)} {
+		last := int64(-1)
+		for e, err := range walk {
+			require.Greater(t, e.Number, last)
+			if last = e.Number; err != nil {
+				require.ErrorIs(t, err, mappedfile.ErrCorrupt)
+			} else {
+				require.True(t, e.CommitOffset >= 0 && e.Size > 0 && e.State.Valid())
+			}
+		}
+	}
+	_, err := table.FindByOffset(1000)
+	if err != nil {
+		require.ErrorIs(t, err, txstate.ErrNotFound)
+	}
+	_, err = table.Repair()
+	require.NoError(t, err)
+	end, err := table.FindEnd(true)
+	require.NoError(t, err)
+	require.NoError(t, table.TruncateAfter(end))
+	_, err = table.DeleteBefore(1 << 62)
+	require.NoError(t, err)
+	next := table.Next()
+	require.NoError(t, table.Append(next, record(next)))
+	require.Equal(t, next+1, table.Next())
+	end, err = table.FindEnd(true)
+	require.NoError(t, err)
+	require.Equal(t, next+1, end)
+	require.NoError(t, table.RemoveAll())
 }

@@ -181,7 +181,9 @@ func TestDamagedRecordsAreCountedAndPassedOver(t *testing.T) {
 	}
 	require.Equal(t, 23, n)
 	require.Equal(t, []int64{4, 6}, bad)
-	for range table.Records(0) {
+	for e, err := range table.Records(0) {
+		require.NoError(t, err)
+		require.Zero(t, e.Number)
 		break
 	}
 }

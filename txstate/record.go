@@ -56,7 +56,7 @@ var (
 //	16      4     GroupHash     Java String.hashCode of the producer group
 //	20      4     State         4 prepared, 8 committed, 12 rolled back
 //
-// All fields are big-endian. There is no checksum, so a torn record shows only as an impossible field.
+// All fields are big-endian. There is no checksum, so a torn record shows only as an impossible field, if at all.
 type Record struct {
 	CommitOffset int64
 	Size         int32

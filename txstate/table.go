@@ -142,7 +142,9 @@ func (t *Table) corrupt(file string, number int64, r Record) error {
 }
 
 // notFound is ErrNotFound for a number.
-func notFound(number int64) error { return fmt.Errorf("transaction record %d: %w", number, ErrNotFound) }
+func notFound(number int64) error {
+	return fmt.Errorf("transaction record %d: %w", number, ErrNotFound)
+}
 
 // readFailed is the error of a record that could not be read.
 func readFailed(number int64, err error) error {

@@ -2,6 +2,7 @@ package txstate
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -58,10 +59,10 @@ func (t *Table) walkEnd(s mappedfile.SegmentInfo) (n int64, whole bool, err erro
 // searchEnd looks for the first empty slot behind the last record by halves. Ok says whether the record before it can be
 // believed, or none is there.
 func (t *Table) searchEnd(segments []mappedfile.SegmentInfo) (end int64, ok bool, err error) {
-	for i := len(segments) - 1; i >= 0; i-- {
-		n, ok, err := t.searchFile(segments[i])
+	for _, s := range slices.Backward(segments) {
+		n, ok, err := t.searchFile(s)
 		if err != nil || n > 0 {
-			return segments[i].Start/RecordSize + n, ok, err
+			return s.Start/RecordSize + n, ok, err
 		}
 	}
 	return segments[0].Start / RecordSize, true, nil

@@ -1,6 +1,7 @@
 package txstate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -56,15 +57,45 @@ func (t *Table) openFrom(from int64, numbers []int64, found []result) (n int, mo
 	t.mu.RLock()
 	numbers = t.set.collect(from, numbers)
 	known := t.set.all()
-	for _, number := range numbers {
-		r, err := t.read(number)
-		found = append(found, result{Entry{number, r}, err})
-	}
+	found = t.readAll(numbers, found)
 	t.mu.RUnlock()
 	if len(numbers) == 0 && !known {
 		return 0, true, t.load()
 	}
 	return len(found), len(numbers) > 0 || !known, nil
+}
+
+// readAll reads the records of ascending numbers, borrowing each file once; mu is held.
+func (t *Table) readAll(numbers []int64, found []result) []result {
+	for len(numbers) > 0 {
+		first := numbers[0]
+		v, err := t.q.ViewFrom(first * RecordSize)
+		n := 0
+		if err == nil {
+			err = mappedfile.Guard(v.File(), func() error {
+				for b := v.Bytes(); n < len(numbers); n++ {
+					at := (numbers[n] - first) * RecordSize
+					if at+RecordSize > int64(len(b)) {
+						break
+					}
+					f := result{Entry: Entry{numbers[n], decode(b[at:])}}
+					if !f.possible() {
+						f.err = t.corrupt(v.File(), f.Number, f.Record)
+					}
+					found = append(found, f)
+				}
+				return nil
+			})
+			v.Release()
+		}
+		if n == 0 || err != nil {
+			err = readFailed(numbers[n], cmp.Or(err, mappedfile.ErrOutOfRange))
+			found = append(found, result{Entry{Number: numbers[n]}, err})
+			n++
+		}
+		numbers = numbers[n:]
+	}
+	return found
 }
 
 // Len is how many transactions are open. The first call looks at the records that no other method has looked at.
