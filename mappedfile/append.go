@@ -174,8 +174,10 @@ func (q *Queue) make(start int64, durable bool) (*segment, error) {
 		return nil, err
 	}
 	if durable {
-		if err = f.Sync(); err == nil {
-			err = q.syncDir()
+		if err = f.Sync(); err == nil { // its failure harms nothing, the file is given up
+			if err = q.syncDir(); err != nil {
+				err = q.fail(err) // other names may be lost with it
+			}
 		}
 	}
 	if err != nil {

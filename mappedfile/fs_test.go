@@ -35,14 +35,14 @@ func onLayers(t *testing.T, test func(t *testing.T, fsys mappedfile.FS)) {
 func openDir(t testing.TB, dir string) mappedfile.FS {
 	fsys, err := mappedfile.OpenDir(dir, nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { fsys.(io.Closer).Close() })
+	t.Cleanup(func() { require.NoError(t, fsys.(io.Closer).Close()) })
 	return fsys
 }
 
 func create(t testing.TB, fsys mappedfile.FS, name string, content []byte) mappedfile.File {
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() { _ = f.Close() })
 	if len(content) > 0 {
 		_, err = f.WriteAt(content, 0)
 		require.NoError(t, err)

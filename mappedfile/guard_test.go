@@ -16,7 +16,7 @@ func TestGuardMakesAnErrorOfACutFile(t *testing.T) {
 	f := create(t, fsys, "a", make([]byte, 64<<10))
 	m, err := f.Map(64<<10, mappedfile.ReadOnly)
 	require.NoError(t, err)
-	defer m.Unmap()
+	defer func() { require.NoError(t, m.Unmap()) }()
 	require.NoError(t, os.Truncate(dir+"/a", 100)) // by somebody else
 
 	sum := 0
@@ -35,16 +35,16 @@ func TestGuardLetsErrorsAndOtherPanicsThrough(t *testing.T) {
 	require.NoError(t, mappedfile.Guard("a", func() error { return nil }))
 	mine := errors.New("mine")
 	require.Equal(t, mine, mappedfile.Guard("a", func() error { return mine }))
-	require.PanicsWithValue(t, "a bug", func() { mappedfile.Guard("a", func() error { panic("a bug") }) })
+	require.PanicsWithValue(t, "a bug", func() { _ = mappedfile.Guard("a", func() error { panic("a bug") }) })
 	require.Panics(t, func() {
-		mappedfile.Guard("a", func() error {
+		_ = mappedfile.Guard("a", func() error {
 			var p *int
 			*p = 1
 			return nil
 		})
 	})
 	require.Panics(t, func() {
-		mappedfile.Guard("a", func() error { return []error{}[len(os.Args)] })
+		_ = mappedfile.Guard("a", func() error { return []error{}[len(os.Args)] })
 	})
 }
 

@@ -40,7 +40,7 @@ func Open(fsys FS, dir string, o *Options) (*Queue, error) {
 		return nil, err
 	}
 	q.noteGaps(segs)
-	q.setPositions(end)
+	q.setPositions(end, end)
 	return q, nil
 }
 
@@ -112,10 +112,10 @@ func (q *Queue) wrongLength(s *segment) error {
 func (q *Queue) noteShort(s *segment) {
 	length := s.length.Load()
 	n := Notice{Kind: ShortSegment, File: s.name, From: s.start + length, To: s.end()}
-	switch {
-	case length == q.opts.SegmentSize:
+	switch length {
+	case q.opts.SegmentSize:
 		return
-	case length == 0:
+	case 0:
 		n.Kind, n.Text = EmptySegment, "empty segment "+s.name
 	default:
 		n.Text = fmt.Sprintf("short segment %s: %d of %d bytes", s.name, length, q.opts.SegmentSize)

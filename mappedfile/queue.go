@@ -132,7 +132,7 @@ func (q *Queue) SetEnd(off int64) error {
 	if !q.holds(off) {
 		return fmt.Errorf("%w: end %d of %s", ErrOutOfRange, off, q.dir)
 	}
-	q.setPositions(off)
+	q.setPositions(off, off)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (q *Queue) Begin(off int64) error {
 	if off < 0 || len(q.list()) > 0 {
 		return fmt.Errorf("%w: %s cannot begin at %d", ErrOutOfRange, q.dir, off)
 	}
-	q.setPositions(off)
+	q.setPositions(off, off)
 	return nil
 }
 
@@ -221,16 +221,16 @@ func (q *Queue) list() []*segment {
 	return nil
 }
 
-// setPositions moves all positions to off. The caller holds syncMu and mu.
-func (q *Queue) setPositions(off int64) {
+// setPositions moves the end to off, and flushed too. The caller holds syncMu and mu.
+func (q *Queue) setPositions(off, flushed int64) {
+	q.stage.reset(off)
 	// Going down flushed goes first, going up last, so that it never passes the end.
-	if off < q.flushed.Load() {
-		q.flushed.Store(off)
+	if flushed < q.flushed.Load() {
+		q.flushed.Store(flushed)
 	}
 	q.written.Store(off)
 	q.committed.Store(off)
-	q.flushed.Store(off)
-	q.stage.reset(off)
+	q.flushed.Store(flushed)
 }
 
 // advance moves the end after an append. The caller holds mu.

@@ -14,14 +14,23 @@ type stage struct {
 	done sync.Cond
 }
 
-func (st *stage) reset(off int64) { st.seg, st.off, st.b = nil, off, st.b[:0] }
+// reset says that nothing is staged and the next byte is for off.
+func (st *stage) reset(off int64) {
+	st.wait()
+	st.seg, st.off, st.b = nil, off, st.b[:0]
+}
+
+// wait waits for the end of a Commit that is writing.
+func (st *stage) wait() {
+	for st.busy {
+		st.done.Wait()
+	}
+}
 
 // overwrite puts that part of b, meant for off, into the staged bytes which lies there, and gives back the rest.
 // Bytes that Commit is just writing are waited for.
 func (st *stage) overwrite(b []byte, off int64) []byte {
-	for st.busy {
-		st.done.Wait()
-	}
+	st.wait()
 	if end := off + int64(len(b)); end > st.off {
 		from := max(off, st.off)
 		copy(st.b[from-st.off:end-st.off], b[from-off:])
@@ -77,9 +86,7 @@ func (q *Queue) Commit() error {
 		return err
 	}
 	st := &q.stage
-	for st.busy {
-		st.done.Wait()
-	}
+	st.wait()
 	if len(st.b) == 0 {
 		return nil
 	}
@@ -105,9 +112,7 @@ func (q *Queue) Commit() error {
 // commitLocked writes out all staged bytes while holding mu.
 func (q *Queue) commitLocked() error {
 	st := &q.stage
-	for st.busy {
-		st.done.Wait()
-	}
+	st.wait()
 	if err := q.failure(); err != nil {
 		return err
 	}

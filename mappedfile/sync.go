@@ -1,6 +1,10 @@
 package mappedfile
 
-import "path"
+import (
+	"path"
+
+	"github.com/rocketstore/rocketstore/internal/invariant"
+)
 
 // Sync makes durable what was appended, committed or overwritten before the call, if at least leastPages pages of 4096
 // bytes are dirty or a segment is full; 0 means anything. [Staged] bytes are committed first. Appending may go on
@@ -72,6 +76,7 @@ func (q *Queue) syncTo(end int64) error {
 	if q.flushed.Load() < end { // the end is behind a gap
 		q.flushed.Store(end)
 	}
+	invariant.Check(q.flushed.Load() <= q.committed.Load(), "flushed <= written")
 	return nil
 }
 

@@ -32,9 +32,7 @@ func (q *Queue) TruncateAfter(off int64) error {
 			return err
 		}
 	}
-	flushed := min(q.flushed.Load(), off)
-	q.setPositions(off) // readers first
-	q.flushed.Store(flushed)
+	q.setPositions(off, min(q.flushed.Load(), off)) // readers first
 	if err := q.cut(off); err != nil {
 		return q.fail(fmt.Errorf("truncate %s at %d: %w", q.dir, off, err))
 	}
@@ -112,7 +110,8 @@ func (q *Queue) cutAndGrow(s *segment, f File, pos, length int64) error {
 }
 
 // DeleteBefore removes the segments that lie wholly before off, the oldest first, but never the one with the end, and
-// gives their names. Each name's removal is made durable before the next. Views of them stay valid.
+// gives their names. Each name's removal is made durable before the next. Views of them stay valid. A file that cannot be
+// removed is no longer part of the queue, and is found again by the next Open.
 func (q *Queue) DeleteBefore(off int64) (names []string, err error) {
 	q.syncMu.Lock()
 	defer q.syncMu.Unlock()
@@ -123,7 +122,7 @@ func (q *Queue) DeleteBefore(off int64) (names []string, err error) {
 			return names, err
 		}
 		segs := q.list()
-		if len(segs) < 2 || segs[0].end() > off || segs[0].end() > q.committed.Load() || segs[1].start > q.written.Load() {
+		if len(segs) < 2 || segs[0].end() > off || segs[1].start >= q.committed.Load() {
 			q.mu.Unlock()
 			return names, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
@@ -276,16 +277,17 @@ func (s *Snapshot) every(yield func([]int) bool) {
 }
 
 func (s *Snapshot) describe(choice []int) string {
-	text := "new:"
+	var text strings.Builder
+	text.WriteString("new:")
 	for i, p := range s.points {
 		if choice[i] == p.options[0] {
 			continue
 		}
-		text += " " + p.label
+		text.WriteString(" " + p.label)
 		if p.page && choice[i] != allNew {
-			text += fmt.Sprintf(" (sectors %08b)", choice[i])
+			fmt.Fprintf(&text, " (sectors %08b)", choice[i])
 		}
-		text += ";"
+		text.WriteString(";")
 	}
-	return text
+	return text.String()
 }

@@ -82,7 +82,7 @@ func (m *FS) WriteFile(name string, b []byte) error {
 	if n := parent.children[base]; base == "." || n != nil && n.file == nil {
 		return pathError("write", name, syscall.EISDIR)
 	}
-	i := &inode{fs: m, modTime: time.Now(), data: b[:len(b):len(b)]}
+	i := &inode{fs: m, modTime: time.Now(), data: slices.Clip(b)}
 	if err := i.reserve(0, int64(len(b))); err != nil {
 		return pathError("write", name, err)
 	}
@@ -129,8 +129,12 @@ func (m *FS) Rename(oldname, newname string) error {
 	if n == nil {
 		return pathError("rename", oldname, fs.ErrNotExist)
 	}
-	if old := to.children[newBase]; newBase == "." || old != nil && old != n && (old.file == nil || n.file == nil) {
+	old := to.children[newBase]
+	if newBase == "." || old != nil && old != n && (old.file == nil || n.file == nil) {
 		return pathError("rename", newname, fs.ErrExist)
+	}
+	if old != nil && old != n {
+		old.file.unlink()
 	}
 	delete(from.children, oldBase)
 	to.children[newBase] = n
