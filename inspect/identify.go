@@ -12,6 +12,7 @@ import (
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
 // Identity is what a store directory is: which line of RocketMQ wrote it and why that is believed, whether it was stopped
@@ -31,6 +32,8 @@ type Identity struct {
 	CommitLog  LogSummary     `json:"commitLog"`
 	Queues     []QueueSummary `json:"queues"`
 	Index      IndexSummary   `json:"index"`
+	// Transactions is what the state table and the redo log of 3.1 hold; nil when they are not there.
+	Transactions *TransactionSummary `json:"transactions"`
 	// Recognised is what is there of kinds that are known but not read here.
 	Recognised []Recognised `json:"recognised"`
 	// Other are names in the root of the directory that no line of RocketMQ has.
@@ -85,12 +88,19 @@ type IndexSummary struct {
 	LastStoreTime  int64 `json:"lastStoreTime"`
 }
 
+// TransactionSummary is what the transaction files of 3.1 hold.
+type TransactionSummary struct {
+	Records   int64 `json:"records"`  // of the state table
+	Prepared  int64 `json:"prepared"` // of them, those not ended
+	RedoUnits int64 `json:"redoUnits"`
+}
+
 // Identify looks at the whole directory: it reads the commit log, the queues, and the headers of the index files.
 // Everything that cannot be believed or not be read is in the findings of the result. The error is that of ctx, or of the
 // directory itself.
 func (d *Dir) Identify(ctx context.Context) (*Identity, error) {
 	s := &survey{dir: d, id: &Identity{Recognised: []Recognised{}, Other: []string{}, Findings: []Finding{}}, queues: make(map[string]map[int32]*QueueSummary)}
-	for _, look := range []func(context.Context) error{s.root, s.log, s.units, s.index, s.line} {
+	for _, look := range []func(context.Context) error{s.root, s.log, s.units, s.index, s.transactions, s.line} {
 		if err := look(ctx); err != nil {
 			return nil, err
 		}
@@ -257,6 +267,37 @@ func (s *survey) index(ctx context.Context) error {
 			x.FirstStoreTime = cmp.Or(x.FirstStoreTime, f.BeginTimestamp)
 			x.LastStoreTime = f.EndTimestamp
 		}
+	}
+	return nil
+}
+
+// transactions reads the state table and the redo log.
+func (s *survey) transactions(ctx context.Context) error {
+	if !s.dir.exists(transactionDir) {
+		return nil
+	}
+	t := &TransactionSummary{}
+	s.id.Transactions = t
+	for r, err := range s.dir.StateTable(ctx, s.report) {
+		if err != nil {
+			if err := s.failed(ctx, transactionDir, err); err != nil {
+				return err
+			}
+			continue
+		}
+		t.Records++
+		if r.State == txstate.Prepared {
+			t.Prepared++
+		}
+	}
+	for _, err := range s.dir.RedoLog(ctx, s.report) {
+		if err != nil {
+			if err := s.failed(ctx, transactionDir, err); err != nil {
+				return err
+			}
+			continue
+		}
+		t.RedoUnits++
 	}
 	return nil
 }

@@ -9,56 +9,50 @@ import (
 	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
-// TestIdentifyTellsLineCleannessSizesAndCounts looks at every golden store (R-E-092).
-func TestIdentifyTellsLineCleannessSizesAndCounts(t *testing.T) {
-	for _, name := range golden.Names() {
-		t.Run(name, func(t *testing.T) {
-			want := golden.Load(t, name)
-			id, err := open(t, golden.Unpack(t, name)).Identify(t.Context())
-			require.NoError(t, err)
-			t.Log(id.Dialect, id.Why, id.Sizes, id.Recognised, id.Other, id.Findings)
-			require.Equal(t, want.Line(), id.Dialect, id.Why)
-			require.Equal(t, want.Abort(), !id.Clean)
-			requireSizes(t, want, id.Sizes)
-			require.Empty(t, id.Other)
+// compareIdentity compares line, cleanness, sizes and counts.
+func compareIdentity(t *testing.T, d *inspect.Dir, want *golden.Expected) {
+	id, err := d.Identify(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want.Line(), id.Dialect, id.Why)
+	require.Equal(t, want.Abort(), !id.Clean)
+	requireSizes(t, want, id.Sizes)
+	require.Empty(t, id.Other)
 
-			records, last := int64(0), golden.Record{}
-			byQueue := make(map[string]map[int32]int64)
-			for _, r := range listed(want) {
-				if !r.CRCWrong {
-					if byQueue[r.Topic] == nil {
-						byQueue[r.Topic] = make(map[int32]int64)
-					}
-					byQueue[r.Topic][r.QueueID]++
-					last = r
-				}
-				records++
+	records, last := int64(0), golden.Record{}
+	byQueue := make(map[string]map[int32]int64)
+	for _, r := range listed(want) {
+		if !r.CRCWrong {
+			if byQueue[r.Topic] == nil {
+				byQueue[r.Topic] = make(map[int32]int64)
 			}
-			require.Equal(t, records, id.CommitLog.Records)
-			require.Equal(t, want.Records()[0].StoreTimestamp, id.CommitLog.FirstStoreTime)
-			require.Equal(t, last.StoreTimestamp, id.CommitLog.LastStoreTime)
-			units := make(map[string]map[int32]inspect.QueueSummary)
-			for _, q := range id.Queues {
-				require.Equal(t, byQueue[q.Topic][q.QueueID], q.Records, "%s/%d", q.Topic, q.QueueID)
-				if units[q.Topic] == nil {
-					units[q.Topic] = make(map[int32]inspect.QueueSummary)
-				}
-				units[q.Topic][q.QueueID] = q
-			}
-			for _, q := range someQueues(want.Queues()) {
-				got := units[q.Topic][q.QueueID]
-				require.Equal(t, q.Units[len(q.Units)-1].Index+1, got.Max)
-			}
-			if want.Abort() {
-				return
-			}
-			for _, q := range want.AfterLoad().Queues {
-				if got := units[q.Topic][q.QueueID]; got.Units > 0 {
-					require.Equal(t, q.Max, got.Max, "%s/%d", q.Topic, q.QueueID)
-					require.Equal(t, q.Min, got.Min)
-				}
-			}
-		})
+			byQueue[r.Topic][r.QueueID]++
+			last = r
+		}
+		records++
+	}
+	require.Equal(t, records, id.CommitLog.Records)
+	require.Equal(t, want.Records()[0].StoreTimestamp, id.CommitLog.FirstStoreTime)
+	require.Equal(t, last.StoreTimestamp, id.CommitLog.LastStoreTime)
+	units := make(map[string]map[int32]inspect.QueueSummary)
+	for _, q := range id.Queues {
+		require.Equal(t, byQueue[q.Topic][q.QueueID], q.Records, "%s/%d", q.Topic, q.QueueID)
+		if units[q.Topic] == nil {
+			units[q.Topic] = make(map[int32]inspect.QueueSummary)
+		}
+		units[q.Topic][q.QueueID] = q
+	}
+	for _, q := range someQueues(want.Queues()) {
+		got := units[q.Topic][q.QueueID]
+		require.Equal(t, q.Units[len(q.Units)-1].Index+1, got.Max)
+	}
+	if want.Abort() {
+		return
+	}
+	for _, q := range want.AfterLoad().Queues {
+		if got := units[q.Topic][q.QueueID]; got.Units > 0 {
+			require.Equal(t, q.Max, got.Max, "%s/%d", q.Topic, q.QueueID)
+			require.Equal(t, q.Min, got.Min)
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ type QueueFiles struct {
 	Segments []Segment
 }
 
+// name is how texts call the queue.
+func (q QueueFiles) name() string { return q.Topic + "/" + strconv.FormatInt(int64(q.QueueID), 10) }
+
 // QueueFilter chooses queues. The zero value takes all.
 type QueueFilter struct {
 	Topic string // "": any

@@ -29,17 +29,42 @@ type QueueUnit struct {
 // An error means that a file could not be read; the walk can go on with the next one. It ends when ctx does.
 func (d *Dir) Queues(ctx context.Context, q QueueFilter, report func(Finding)) iter.Seq2[QueueUnit, error] {
 	return func(yield func(QueueUnit, error) bool) {
-		for _, kind := range unitKinds() {
-			queues, _, err := d.queueTree(kind.root, q, report)
-			if err != nil && !yield(QueueUnit{}, err) {
+		queues, _, err := d.queueTree(queueDir, q, report)
+		if err != nil && !yield(QueueUnit{}, err) {
+			return
+		}
+		for _, files := range queues {
+			w := unitWalk[consumequeue.Entry]{
+				dir: d, of: files.name(), size: consumequeue.UnitSize, scan: consumequeue.Scan, report: report,
+				yield: func(at place, e consumequeue.Entry, err error) bool {
+					return yield(QueueUnit{files.Topic, files.QueueID, at.index, e.Unit, nil, at.file, at.offset}, err)
+				},
+			}
+			if !w.walk(ctx, files.Segments) {
 				return
 			}
-			for _, files := range queues {
-				w := queueWalk{dir: d, queue: files, kind: kind, report: report, yield: yield}
-				if !w.walk(ctx) {
-					return
-				}
-			}
+		}
+		d.batchQueues(ctx, q, report, yield)
+	}
+}
+
+// batchQueues is the part of Queues about batch queues.
+func (d *Dir) batchQueues(ctx context.Context, q QueueFilter, report func(Finding), yield func(QueueUnit, error) bool) {
+	queues, _, err := d.queueTree(batchQueueDir, q, report)
+	if err != nil && !yield(QueueUnit{}, err) {
+		return
+	}
+	for _, files := range queues {
+		w := unitWalk[consumequeue.BatchEntry]{
+			dir: d, of: files.name(), size: consumequeue.BatchUnitSize, scan: consumequeue.ScanBatch, report: report,
+			yield: func(at place, e consumequeue.BatchEntry, err error) bool {
+				b := e.BatchUnit
+				u := consumequeue.Unit{PhysicalOffset: b.PhysicalOffset, Size: b.Size, TagsCode: b.TagsCode}
+				return yield(QueueUnit{files.Topic, files.QueueID, at.index, u, &b, at.file, at.offset}, err)
+			},
+		}
+		if !w.walk(ctx, files.Segments) {
+			return
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
@@ -35,32 +36,45 @@ func rows[T any](t *testing.T, args ...string) (rows []T, findings string, statu
 	}
 }
 
-// TestCatPrintsEveryFieldOfEveryGoldenRecord compares the JSON of cat with what the real decoder read (R-E-093).
-func TestCatPrintsEveryFieldOfEveryGoldenRecord(t *testing.T) {
+// TestVerbsPrintWhatGoldenStoresHold compares the JSON of the verbs with what the real programs read, for all golden stores
+// (R-E-092, R-E-093), and proves that no verb changes a byte or a time (R-E-014).
+func TestVerbsPrintWhatGoldenStoresHold(t *testing.T) {
 	for _, name := range golden.Names() {
 		t.Run(name, func(t *testing.T) {
-			want := golden.Load(t, name)
-			got, findings, status := rows[recordRow](t, "cat", golden.Unpack(t, name))
-			var expect []recordRow
-			damage := false
-			for _, r := range want.Records() {
-				damage = damage || !r.Whole()
-				if r.DecodedBytes == 0 || r.CRCWrong {
-					expect = append(expect, goldenRow(&r))
-				}
-			}
-			require.Equal(t, expect, got)
-			for _, s := range want.Segments() {
-				damage = damage || s.Why == "bad size"
-			}
-			if damage {
-				require.Equal(t, statusFindings, status)
-				require.Contains(t, findings, `{"finding":{"kind":`)
-			} else {
-				require.Empty(t, findings)
-				require.Equal(t, statusFine, status)
-			}
+			dir, want := golden.Unpack(t, name), golden.Load(t, name)
+			before := golden.Snapshot(t, dir)
+			t.Run("cat", func(t *testing.T) { compareCat(t, dir, want) })
+			t.Run("queues", func(t *testing.T) { compareQueues(t, dir, want) })
+			t.Run("index", func(t *testing.T) { compareIndex(t, dir, want) })
+			id, _, _ := rows[inspect.Identity](t, "identify", dir)
+			require.Equal(t, want.Line(), id[0].Dialect)
+			rows[recordRow](t, "get", dir, "--offset", "0")
+			require.Equal(t, before, golden.Snapshot(t, dir))
 		})
+	}
+}
+
+// compareCat compares every field of every record.
+func compareCat(t *testing.T, dir string, want *golden.Expected) {
+	got, findings, status := rows[recordRow](t, "cat", dir)
+	var expect []recordRow
+	damage := false
+	for _, r := range want.Records() {
+		damage = damage || !r.Whole()
+		if r.DecodedBytes == 0 || r.CRCWrong {
+			expect = append(expect, goldenRow(&r))
+		}
+	}
+	require.Equal(t, expect, got)
+	for _, s := range want.Segments() {
+		damage = damage || s.Why == "bad size"
+	}
+	if damage {
+		require.Equal(t, statusFindings, status)
+		require.Contains(t, findings, `{"finding":{"kind":`)
+	} else {
+		require.Empty(t, findings)
+		require.Equal(t, statusFine, status)
 	}
 }
 
@@ -91,31 +105,26 @@ type anyUnit struct {
 	BatchSize  *int16
 }
 
-// TestQueuesPrintsEveryUnitOfEveryGoldenQueue compares the JSON of queues with the units on disk.
-func TestQueuesPrintsEveryUnitOfEveryGoldenQueue(t *testing.T) {
-	for _, name := range golden.Names() {
-		t.Run(name, func(t *testing.T) {
-			want := golden.Load(t, name)
-			got, findings, status := rows[anyUnit](t, "queues", golden.Unpack(t, name))
-			var expect []anyUnit
-			for _, q := range want.Queues() {
-				for _, u := range q.Units {
-					expect = append(expect, anyUnit{unitRow: unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode}})
-				}
-			}
-			for _, q := range want.BatchQueues() {
-				for _, u := range q.Units {
-					expect = append(expect, anyUnit{
-						unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode},
-						&u.StoreTime, &u.BaseOffset, &u.BatchSize,
-					})
-				}
-			}
-			require.Equal(t, expect, got)
-			require.Empty(t, findings)
-			require.Equal(t, statusFine, status)
-		})
+// compareQueues compares every unit.
+func compareQueues(t *testing.T, dir string, want *golden.Expected) {
+	got, findings, status := rows[anyUnit](t, "queues", dir)
+	var expect []anyUnit
+	for _, q := range want.Queues() {
+		for _, u := range q.Units {
+			expect = append(expect, anyUnit{unitRow: unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode}})
+		}
 	}
+	for _, q := range want.BatchQueues() {
+		for _, u := range q.Units {
+			expect = append(expect, anyUnit{
+				unitRow{q.Topic, q.QueueID, u.Index, u.PhysicalOffset, u.Size, u.TagsCode},
+				&u.StoreTime, &u.BaseOffset, &u.BatchSize,
+			})
+		}
+	}
+	require.Equal(t, expect, got)
+	require.Empty(t, findings)
+	require.Equal(t, statusFine, status)
 }
 
 // anyIndex is a row of index, of either kind.
@@ -129,32 +138,27 @@ type anyIndex struct {
 	TimeDiff, Previous                                   *int32
 }
 
-// TestIndexPrintsEveryEntryOfEveryGoldenFile compares the JSON of index with header, slots and entries on disk.
-func TestIndexPrintsEveryEntryOfEveryGoldenFile(t *testing.T) {
-	for _, name := range golden.Names() {
-		t.Run(name, func(t *testing.T) {
-			want := golden.Load(t, name)
-			got, findings, status := rows[anyIndex](t, "index", golden.Unpack(t, name))
-			var expect []anyIndex
-			for _, f := range want.IndexFiles() {
-				file := path.Join("index", f.Name)
-				slots := [][2]int32{}
-				for _, s := range f.Slots {
-					slots = append(slots, [2]int32{s.Slot, s.Entry})
-				}
-				expect = append(expect, anyIndex{
-					File: file, BeginTimestamp: &f.BeginTimestamp, EndTimestamp: &f.EndTimestamp, BeginOffset: &f.BeginOffset,
-					EndOffset: &f.EndOffset, SlotCount: &f.SlotCount, IndexCount: &f.IndexCount, Slots: slots,
-				})
-				for _, e := range f.Entries {
-					expect = append(expect, anyIndex{
-						File: file, Entry: &e.Number, KeyHash: &e.KeyHash, Offset: &e.PhysicalOffset, TimeDiff: &e.TimeDiff, Previous: &e.Previous,
-					})
-				}
-			}
-			require.Equal(t, expect, got)
-			require.Empty(t, findings)
-			require.Equal(t, statusFine, status)
+// compareIndex compares header, slots and entries of every file.
+func compareIndex(t *testing.T, dir string, want *golden.Expected) {
+	got, findings, status := rows[anyIndex](t, "index", dir)
+	var expect []anyIndex
+	for _, f := range want.IndexFiles() {
+		file := path.Join("index", f.Name)
+		slots := [][2]int32{}
+		for _, s := range f.Slots {
+			slots = append(slots, [2]int32{s.Slot, s.Entry})
+		}
+		expect = append(expect, anyIndex{
+			File: file, BeginTimestamp: &f.BeginTimestamp, EndTimestamp: &f.EndTimestamp, BeginOffset: &f.BeginOffset,
+			EndOffset: &f.EndOffset, SlotCount: &f.SlotCount, IndexCount: &f.IndexCount, Slots: slots,
 		})
+		for _, e := range f.Entries {
+			expect = append(expect, anyIndex{
+				File: file, Entry: &e.Number, KeyHash: &e.KeyHash, Offset: &e.PhysicalOffset, TimeDiff: &e.TimeDiff, Previous: &e.Previous,
+			})
+		}
 	}
+	require.Equal(t, expect, got)
+	require.Empty(t, findings)
+	require.Equal(t, statusFine, status)
 }

@@ -68,8 +68,9 @@ func (a *app) identity(id *inspect.Identity) {
 	if s := id.Sizes; s.BatchQueue > 0 {
 		say("batch queues", "files of %d bytes", s.BatchQueue)
 	}
-	if s := id.Sizes; s.StateTable > 0 || s.RedoLog > 0 {
-		say("transactions", "state table files of %d bytes, redo log files of %d bytes", s.StateTable, s.RedoLog)
+	if t := id.Transactions; t != nil {
+		say("transactions", "state table: files of %d bytes, %d records, %d still prepared", id.Sizes.StateTable, t.Records, t.Prepared)
+		say("", "redo log: files of %d bytes, %d units", id.Sizes.RedoLog, t.RedoUnits)
 	}
 	if c := id.Checkpoint; c != nil {
 		say("checkpoint", "log %s, queues %s, index %s, confirmed offset %d", clock(c.Physic), clock(c.Logics), clock(c.Index), c.ConfirmOffset)
