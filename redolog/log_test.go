@@ -284,3 +284,22 @@ func TestGapBetweenFilesIsPassedOver(t *testing.T) {
 	require.Equal(t, []string{"00000000000000000000"}, names(t, fsys))
 	require.Equal(t, span(0, 10), indexes(t, log, 0))
 }
+
+// Somebody cuts a file that is mapped: an error, not the end of the process.
+func TestFileCutUnderTheLogIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	fsys, err := mappedfile.OpenDir(dir, nil)
+	require.NoError(t, err)
+	log := open(t, fsys, nil)
+	_, err = log.Append(unit(0))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(path.Join(dir, redolog.Dir, mappedfile.SegmentName(0)), 0))
+	_, err = log.Get(0)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	_, err = log.OpenSet()
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	_, err = log.FindEnd(true)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	_, err = log.TruncateFrom(0)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+}

@@ -18,6 +18,8 @@ const recoverFiles = 3
 // believed; zeros cannot. Else it searches the last file that has a unit by halves for the first empty slot, and walks
 // only when what it finds cannot be believed.
 func (l *Log) FindEnd(thorough bool) (int64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	segments := l.q.Segments()
 	if len(segments) == 0 {
 		return 0, nil

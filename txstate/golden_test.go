@@ -29,79 +29,79 @@ func openGolden(t *testing.T, store string, e *golden.Expected, readOnly bool) *
 	return open(t, fsys, &txstate.Options{SegmentSize: e.Config().StateTableFileSize, ReadOnly: readOnly})
 }
 
-// R-B-64: the real broker's records, by the scan and by the table.
-func TestRecordsOfRealStores(t *testing.T) {
+func TestRealStores(t *testing.T) {
 	for _, name := range golden.Names("3.1.4") {
 		t.Run(name, func(t *testing.T) {
 			e := golden.Load(t, name)
-			want := goldenEntries(e)
 			store := golden.Unpack(t, name)
-			before := golden.Snapshot(t, store)
-			table := openGolden(t, store, e, true)
-			require.Empty(t, table.Notices())
-
-			var scanned, walked, open, wantOpen []txstate.Entry
-			for _, s := range table.Segments() {
-				f, err := os.Open(filepath.Join(store, s.Name))
-				require.NoError(t, err)
-				for entry, err := range txstate.Scan(s.Name, s.Start, f, s.Length) {
-					require.NoError(t, err)
-					scanned = append(scanned, entry)
-				}
-				require.NoError(t, f.Close())
-			}
-			require.Equal(t, want, scanned)
-			for entry, err := range table.Records(0) {
-				require.NoError(t, err)
-				walked = append(walked, entry)
-			}
-			require.Equal(t, want, walked)
-			for entry, err := range table.All(0) {
-				require.NoError(t, err)
-				open = append(open, entry)
-			}
-			for _, entry := range want {
-				if entry.State == txstate.Prepared {
-					wantOpen = append(wantOpen, entry)
-				}
-			}
-			require.Equal(t, wantOpen, open)
-			require.Equal(t, int64(len(want)), table.Next())
-			end, err := table.FindEnd(true)
-			require.NoError(t, err)
-			require.Equal(t, table.Next(), end)
-			require.NoError(t, table.Close())
-			require.Equal(t, before, golden.Snapshot(t, store))
+			t.Run("their records are read", func(t *testing.T) { readRealStore(t, store, e) })
+			t.Run("writing again gives their bytes", func(t *testing.T) { writeAgain(t, store, e) })
 		})
 	}
 }
 
-// R-B-65: the same events through our table give the real broker's files, byte for byte.
-func TestWritingAgainGivesTheRealBytes(t *testing.T) {
-	for _, name := range golden.Names("3.1.4") {
-		t.Run(name, func(t *testing.T) {
-			e := golden.Load(t, name)
-			ours := t.TempDir()
-			table := openGolden(t, ours, e, false)
-			for _, entry := range goldenEntries(e) {
-				prepared := entry.Record
-				prepared.State = txstate.Prepared
-				require.NoError(t, table.Append(entry.Number, prepared))
-			}
-			for _, entry := range goldenEntries(e) {
-				if entry.State != txstate.Prepared {
-					resolved, err := table.Update(entry.Number, entry.CommitOffset, entry.GroupHash, entry.State)
-					require.NoError(t, err)
-					require.False(t, resolved)
-				}
-			}
-			require.NoError(t, table.Sync(0))
-			require.NoError(t, table.Close())
+// readRealStore proves R-B-64: the real broker's records, by the scan and by the table.
+func readRealStore(t *testing.T, store string, e *golden.Expected) {
+	t.Helper()
+	want := goldenEntries(e)
+	before := golden.Snapshot(t, store)
+	table := openGolden(t, store, e, true)
+	require.Empty(t, table.Notices())
 
-			theirs := golden.Unpack(t, name)
-			require.Equal(t, files(t, filepath.Join(theirs, txstate.Dir)), files(t, filepath.Join(ours, txstate.Dir)))
-		})
+	var scanned, walked, open, wantOpen []txstate.Entry
+	for _, s := range table.Segments() {
+		f, err := os.Open(filepath.Join(store, s.Name))
+		require.NoError(t, err)
+		for entry, err := range txstate.Scan(s.Name, s.Start, f, s.Length) {
+			require.NoError(t, err)
+			scanned = append(scanned, entry)
+		}
+		require.NoError(t, f.Close())
 	}
+	require.Equal(t, want, scanned)
+	for entry, err := range table.Records(0) {
+		require.NoError(t, err)
+		walked = append(walked, entry)
+	}
+	require.Equal(t, want, walked)
+	for entry, err := range table.All(0) {
+		require.NoError(t, err)
+		open = append(open, entry)
+	}
+	for _, entry := range want {
+		if entry.State == txstate.Prepared {
+			wantOpen = append(wantOpen, entry)
+		}
+	}
+	require.Equal(t, wantOpen, open)
+	require.Equal(t, int64(len(want)), table.Next())
+	end, err := table.FindEnd(true)
+	require.NoError(t, err)
+	require.Equal(t, table.Next(), end)
+	require.NoError(t, table.Close())
+	require.Equal(t, before, golden.Snapshot(t, store))
+}
+
+// writeAgain proves R-B-65: the same events through our table give the real broker's files, byte for byte.
+func writeAgain(t *testing.T, theirs string, e *golden.Expected) {
+	t.Helper()
+	ours := t.TempDir()
+	table := openGolden(t, ours, e, false)
+	for _, entry := range goldenEntries(e) {
+		prepared := entry.Record
+		prepared.State = txstate.Prepared
+		require.NoError(t, table.Append(entry.Number, prepared))
+	}
+	for _, entry := range goldenEntries(e) {
+		if entry.State != txstate.Prepared {
+			resolved, err := table.Update(entry.Number, entry.CommitOffset, entry.GroupHash, entry.State)
+			require.NoError(t, err)
+			require.False(t, resolved)
+		}
+	}
+	require.NoError(t, table.Sync(0))
+	require.NoError(t, table.Close())
+	require.Equal(t, files(t, filepath.Join(theirs, txstate.Dir)), files(t, filepath.Join(ours, txstate.Dir)))
 }
 
 // files reads a directory; a missing one is as good as an empty one.

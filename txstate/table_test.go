@@ -302,3 +302,28 @@ func TestClosedTableRefuses(t *testing.T) {
 	_, err := table.Get(0)
 	require.ErrorIs(t, err, mappedfile.ErrClosed)
 }
+
+// Somebody cuts a file that is mapped: an error, not the end of the process.
+func TestFileCutUnderTheTableIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	fsys, err := mappedfile.OpenDir(dir, nil)
+	require.NoError(t, err)
+	const size = 1000 * txstate.RecordSize
+	table := open(t, fsys, &txstate.Options{SegmentSize: size})
+	require.NoError(t, table.Fill(999, txstate.Filler(record(0))))
+	require.NoError(t, table.Append(999, record(999)))
+	require.NoError(t, os.Truncate(path.Join(dir, txstate.Dir, mappedfile.SegmentName(0)), 0))
+	_, err = table.Get(999)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	_, err = table.Update(999, record(999).CommitOffset, record(999).GroupHash, txstate.Committed)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	for e, err := range table.All(0) {
+		require.Equal(t, int64(999), e.Number)
+		require.ErrorIs(t, err, mappedfile.ErrFault)
+	}
+	for _, err := range table.Records(0) {
+		require.ErrorIs(t, err, mappedfile.ErrFault)
+	}
+	_, err = table.FindEnd(true)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+}

@@ -18,6 +18,8 @@ const recoverFiles = 3
 // believed (R-B-53); zeros cannot. Else it searches the last file that has a record by halves for the first empty slot,
 // and walks only when what it finds cannot be believed.
 func (t *Table) FindEnd(thorough bool) (int64, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	segments := t.q.Segments()
 	if len(segments) == 0 {
 		return 0, nil
