@@ -3,6 +3,8 @@ package golden
 import (
 	"encoding/json"
 	"net/netip"
+	"sync"
+	"testing"
 )
 
 // Record is one record of the commit log as the real decoder read it.
@@ -202,10 +204,14 @@ type FileInfo struct {
 	MD5  string
 }
 
-// Expected is all that is known of a store.
+// Expected is all that is known of a store. Each part is decoded when it is first asked for.
 type Expected struct {
+	tb            testing.TB
 	name, version string
-	raw           map[string]json.RawMessage
+	raw           map[string]json.RawMessage // members of the whole
+	parts         map[string]json.RawMessage // members of "raw" or "onDisk"
+	mu            sync.Mutex
+	loaded        map[string]bool // guarded by mu, like what follows
 	config        Config
 	abort         bool
 	files         []FileInfo
@@ -233,49 +239,93 @@ func (e *Expected) Version() string { return e.version }
 func (e *Expected) Line() string { return e.version[:3] }
 
 // Config is how the files were shaped.
-func (e *Expected) Config() Config { return e.config }
+func (e *Expected) Config() Config {
+	return e.config
+}
 
 // Abort says whether the file abort is there.
-func (e *Expected) Abort() bool { return e.abort }
+func (e *Expected) Abort() bool {
+	e.need("abort", e.loadAbort)
+	return e.abort
+}
 
 // Files lists the store's files by path.
-func (e *Expected) Files() []FileInfo { return e.files }
+func (e *Expected) Files() []FileInfo {
+	e.need("files", e.loadFiles)
+	return e.files
+}
 
 // Records are the commit log's records in log order, those behind damage included as far as a plain scan sees them.
-func (e *Expected) Records() []Record { return e.records }
+func (e *Expected) Records() []Record {
+	e.need("log", e.loadLog)
+	return e.records
+}
 
 // Blanks are the fillers in log order.
-func (e *Expected) Blanks() []Blank { return e.blanks }
+func (e *Expected) Blanks() []Blank {
+	e.need("log", e.loadLog)
+	return e.blanks
+}
 
 // Segments are the commit log's files in order.
-func (e *Expected) Segments() []Segment { return e.segments }
+func (e *Expected) Segments() []Segment {
+	e.need("log", e.loadLog)
+	return e.segments
+}
 
 // Queues are the consume queues by topic and queue id.
-func (e *Expected) Queues() []Queue { return e.queues }
+func (e *Expected) Queues() []Queue {
+	e.need("queues", e.loadQueues)
+	return e.queues
+}
 
 // BatchQueues are the batch queues (5.3.3).
-func (e *Expected) BatchQueues() []BatchQueue { return e.batchQueues }
+func (e *Expected) BatchQueues() []BatchQueue {
+	e.need("batchQueues", e.loadBatchQueues)
+	return e.batchQueues
+}
 
 // ExtUnits are the queue extensions (4.9.7, 5.3.3).
-func (e *Expected) ExtUnits() []ExtQueue { return e.extQueues }
+func (e *Expected) ExtUnits() []ExtQueue {
+	e.need("extQueues", e.loadExt)
+	return e.extQueues
+}
 
 // IndexFiles are the index files by name.
-func (e *Expected) IndexFiles() []IndexFile { return e.indexFiles }
+func (e *Expected) IndexFiles() []IndexFile {
+	e.need("index", e.loadIndex)
+	return e.indexFiles
+}
 
 // StateTable is the transaction state table (3.1.4).
-func (e *Expected) StateTable() []StateRecord { return e.stateTable }
+func (e *Expected) StateTable() []StateRecord {
+	e.need("stateTable", e.loadStateTable)
+	return e.stateTable
+}
 
 // RedoLog is the transaction redo log (3.1.4).
-func (e *Expected) RedoLog() []Unit { return e.redoLog }
+func (e *Expected) RedoLog() []Unit {
+	e.need("redoLog", e.loadRedoLog)
+	return e.redoLog
+}
 
 // Checkpoint is the content of the checkpoint.
-func (e *Expected) Checkpoint() Checkpoint { return e.checkpoint }
+func (e *Expected) Checkpoint() Checkpoint {
+	e.need("checkpoint", e.loadCheckpoint)
+	return e.checkpoint
+}
 
 // Derived is what follows from the commit log; nil for 4.9.7 and 5.3.3.
-func (e *Expected) Derived() *Derived { return e.derived }
+func (e *Expected) Derived() *Derived {
+	e.need("derived", e.loadDerived)
+	return e.derived
+}
 
 // AfterLoad is what the real store says once it has loaded a copy.
-func (e *Expected) AfterLoad() AfterLoad { return e.afterLoad }
+func (e *Expected) AfterLoad() AfterLoad {
+	e.need("afterLoad", e.loadAfterLoad)
+	return e.afterLoad
+}
 
 // Raw is a top-level member of expected.json, for what has no typed view ("opened", "raw", "afterRealOpen").
 func (e *Expected) Raw(member string) json.RawMessage { return e.raw[member] }

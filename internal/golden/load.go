@@ -2,6 +2,7 @@ package golden
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -15,33 +16,40 @@ import (
 // Load reads the expected.json of a store.
 func Load(tb testing.TB, name string) *Expected {
 	tb.Helper()
-	e, err := load(name)
+	raw, err := readExpected(name)
 	if err != nil {
 		tb.Fatalf("golden: %v", err)
+	}
+	folder, _, _ := strings.Cut(name, "/")
+	e := &Expected{tb: tb, name: name, version: strings.TrimPrefix(folder, "rocketmq-"), raw: raw, loaded: make(map[string]bool)}
+	if err := e.loadConfig(); err != nil {
+		tb.Fatalf("golden: %s: config: %v", name, err)
+	}
+	part := "raw"
+	if e.old() {
+		part = "onDisk"
+	}
+	if e.parts, err = split(raw[part]); err != nil {
+		tb.Fatalf("golden: %s: %s: %v", name, part, err)
 	}
 	return e
 }
 
-func load(name string) (*Expected, error) {
-	raw, err := readExpected(name)
-	if err != nil {
-		return nil, err
+// old says whether the account has the form of the 3.1.4 stores.
+func (e *Expected) old() bool { return e.version == "3.1.4" }
+
+// need decodes a part that was not asked for before.
+func (e *Expected) need(part string, load func() error) {
+	e.tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.loaded[part] {
+		return
 	}
-	folder, _, _ := strings.Cut(name, "/")
-	e := &Expected{name: name, version: strings.TrimPrefix(folder, "rocketmq-"), raw: raw}
-	if err := e.loadConfig(); err != nil {
-		return nil, fmt.Errorf("%s: config: %w", name, err)
+	e.loaded[part] = true
+	if err := load(); err != nil {
+		e.tb.Fatalf("golden: %s: %s: %v", e.name, part, err)
 	}
-	if _, old := raw["onDisk"]; old {
-		err = e.load31()
-	} else {
-		err = e.load4()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	slices.SortFunc(e.files, func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
-	return e, nil
 }
 
 func readExpected(name string) (map[string]json.RawMessage, error) {
@@ -49,11 +57,126 @@ func readExpected(name string) (map[string]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(b, &raw); err != nil {
+	members, err := split(b)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return raw, nil
+	return members, nil
+}
+
+var errNoObject = errors.New("not a JSON object")
+
+// split parts an object into its members without looking into them: the accounts are large, and a test needs a few parts.
+func split(b []byte) (map[string]json.RawMessage, error) {
+	members := make(map[string]json.RawMessage)
+	depth, quoted := 0, false
+	start, key := 0, "" // of the name or value that is being read
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		switch {
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+			quoted = c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			if depth++; depth == 1 {
+				start = i + 1
+			}
+		case depth == 1 && c == ':' && key == "":
+			if err := json.Unmarshal(b[start:i], &key); err != nil {
+				return nil, err
+			}
+			start = i + 1
+		case depth == 1 && (c == ',' || c == '}'):
+			if key != "" {
+				members[key] = b[start:i]
+			}
+			start, key = i+1, ""
+			if c == '}' {
+				return members, nil
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil, errNoObject
+}
+
+// part decodes a member of "raw" or "onDisk". Where it says sameAs it is that of another store of the version.
+func (e *Expected) part(member string, into any) error {
+	data, ok := e.parts[member]
+	if !ok {
+		return nil
+	}
+	if len(data) < 100 && strings.Contains(string(data), `"sameAs"`) {
+		var same struct{ SameAs string }
+		if err := json.Unmarshal(data, &same); err != nil {
+			return err
+		}
+		folder, _, _ := strings.Cut(e.name, "/")
+		other, err := readExpected(folder + "/" + same.SameAs)
+		if err != nil {
+			return err
+		}
+		parts, err := split(other["raw"])
+		if err != nil {
+			return err
+		}
+		data = parts[member]
+	}
+	return json.Unmarshal(data, into)
+}
+
+func (e *Expected) loadAbort() error { return e.part("abortFile", &e.abort) }
+
+func (e *Expected) loadFiles() error {
+	var err error
+	if e.old() {
+		err = json.Unmarshal(e.raw["files"], &e.files)
+	} else {
+		err = e.part("files", &e.files)
+	}
+	e.files = slices.DeleteFunc(e.files, func(f FileInfo) bool { return strings.HasSuffix(f.Path, "/") }) // folders
+	slices.SortFunc(e.files, func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
+	return err
+}
+
+func (e *Expected) loadCheckpoint() error {
+	var c struct{ PhysicMsgTimestamp, LogicsMsgTimestamp, IndexMsgTimestamp, MasterFlushedOffset, ConfirmPhyOffset int64 }
+	err := e.part("checkpoint", &c)
+	e.checkpoint = Checkpoint{c.PhysicMsgTimestamp, c.LogicsMsgTimestamp, c.IndexMsgTimestamp, c.MasterFlushedOffset, c.ConfirmPhyOffset}
+	return err
+}
+
+func (e *Expected) loadLog() error {
+	if e.old() {
+		return e.log31()
+	}
+	return e.log4()
+}
+
+func (e *Expected) loadQueues() error {
+	if e.old() {
+		return e.queues31()
+	}
+	return e.queues4()
+}
+
+func (e *Expected) loadIndex() error {
+	if e.old() {
+		return e.index31()
+	}
+	return e.index4()
+}
+
+func (e *Expected) loadAfterLoad() error {
+	if e.old() {
+		return e.afterLoad31()
+	}
+	return e.afterLoad4()
 }
 
 func (e *Expected) loadConfig() error {
@@ -85,14 +208,6 @@ func (e *Expected) loadConfig() error {
 	return nil
 }
 
-// segmentFile is the name of the commit log file that holds a physical offset.
-func (e *Expected) segmentFile(offset int64) string {
-	return fmt.Sprintf("commitlog/%020d", offset-offset%e.config.CommitLogFileSize)
-}
-
-// host reads a host as Java prints it: an IPv6 address in full, in brackets.
-func host(s string) (netip.AddrPort, error) { return netip.ParseAddrPort(s) }
-
 // commonRecord holds the members that both forms spell alike.
 type commonRecord struct {
 	StoreSize                 int32
@@ -121,11 +236,12 @@ func (c *commonRecord) record(file string, physicalOffset int64) (Record, error)
 		PreparedTransactionOffset: c.PreparedTransactionOffset, BodyCRC: c.BodyCRC, BodyLength: c.BodyLength,
 		BodyMD5: c.BodyMd5, MsgID: c.MsgID, Properties: c.Properties,
 	}
+	// Java prints an IPv6 address in full, in brackets.
 	var err error
-	if r.BornHost, err = host(c.BornHost); err != nil {
+	if r.BornHost, err = netip.ParseAddrPort(c.BornHost); err != nil {
 		return r, err
 	}
-	r.StoreHost, err = host(c.StoreHost)
+	r.StoreHost, err = netip.ParseAddrPort(c.StoreHost)
 	return r, err
 }
 

@@ -6,12 +6,39 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-type onDisk31 struct {
-	AbortFile bool
-	CommitLog struct {
+type entry31 struct {
+	Index, Offset int64
+	Size          int32
+	TagsCode      int64
+}
+
+func units31(entries []entry31) []Unit {
+	var units []Unit
+	for _, e := range entries {
+		units = append(units, Unit{Index: e.Index, PhysicalOffset: e.Offset, Size: e.Size, TagsCode: e.TagsCode})
+	}
+	return units
+}
+
+type state31 struct {
+	Index, ClOffset                   int64
+	Size, Timestamp, GroupHash, State int32
+}
+
+func states31(rows []state31) []StateRecord {
+	var records []StateRecord
+	for _, r := range rows {
+		records = append(records, StateRecord{
+			Number: r.Index, PhysicalOffset: r.ClOffset, Size: r.Size, StoredAt: r.Timestamp, GroupHash: r.GroupHash, State: r.State,
+		})
+	}
+	return records
+}
+
+func (e *Expected) log31() error {
+	var log struct {
 		Items []struct {
 			commonRecord
 			Kind, File         string
@@ -23,93 +50,11 @@ type onDisk31 struct {
 			UncompressedMd5    string
 		}
 	}
-	ConsumeQueues struct {
-		Queues []struct {
-			Topic   string
-			QueueID int32 `json:"queueId"`
-			Entries []entry31
-		}
-	}
-	StateTable struct{ Records []state31 }
-	RedoLog    struct{ Entries []entry31 }
-	Checkpoint struct{ PhysicMsgTimestamp, LogicsMsgTimestamp, IndexMsgTimestamp int64 }
-	Index      struct {
-		Files []struct {
-			File                         string
-			BeginTimestamp, EndTimestamp int64
-			BeginPhyOffset, EndPhyOffset int64
-			HashSlotCount, IndexCount    int32
-			Slots                        map[string]int32
-			Entries                      [][]int64 `json:"entriesFrom1_keyHash_phyOffset_timeDiff_prev"`
-		}
-	}
-}
-
-type entry31 struct {
-	Index, Offset int64
-	Size          int32
-	TagsCode      int64
-}
-
-func (e entry31) unit() Unit {
-	return Unit{Index: e.Index, PhysicalOffset: e.Offset, Size: e.Size, TagsCode: e.TagsCode}
-}
-
-type state31 struct {
-	Index, ClOffset                   int64
-	Size, Timestamp, GroupHash, State int32
-}
-
-func states31(rows []state31) []StateRecord {
-	records := make([]StateRecord, 0, len(rows))
-	for _, r := range rows {
-		records = append(records, StateRecord{
-			Number: r.Index, PhysicalOffset: r.ClOffset, Size: r.Size, StoredAt: r.Timestamp, GroupHash: r.GroupHash, State: r.State,
-		})
-	}
-	return records
-}
-
-func (e *Expected) load31() error {
-	var d onDisk31
-	if err := json.Unmarshal(e.raw["onDisk"], &d); err != nil {
+	if err := e.part("commitLog", &log); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(e.raw["files"], &e.files); err != nil {
-		return err
-	}
-	e.files = slices.DeleteFunc(e.files, func(f FileInfo) bool { return strings.HasSuffix(f.Path, "/") }) // folders
-	e.abort = d.AbortFile
-	if err := e.log31(&d); err != nil {
-		return err
-	}
-	for _, q := range d.ConsumeQueues.Queues {
-		queue := Queue{Topic: q.Topic, QueueID: q.QueueID}
-		for _, u := range q.Entries {
-			queue.Units = append(queue.Units, u.unit())
-		}
-		e.queues = append(e.queues, queue)
-	}
-	e.stateTable = states31(d.StateTable.Records)
-	for _, u := range d.RedoLog.Entries {
-		e.redoLog = append(e.redoLog, u.unit())
-	}
-	e.checkpoint = Checkpoint{
-		PhysicTimestamp: d.Checkpoint.PhysicMsgTimestamp, LogicsTimestamp: d.Checkpoint.LogicsMsgTimestamp,
-		IndexTimestamp: d.Checkpoint.IndexMsgTimestamp,
-	}
-	if err := e.index31(&d); err != nil {
-		return err
-	}
-	if err := e.derived31(); err != nil {
-		return err
-	}
-	return e.afterLoad31()
-}
-
-func (e *Expected) log31(d *onDisk31) error {
-	for i := range d.CommitLog.Items {
-		it := &d.CommitLog.Items[i]
+	for i := range log.Items {
+		it := &log.Items[i]
 		if n := len(e.segments); n == 0 || e.segments[n-1].File != it.File {
 			e.segments = append(e.segments, Segment{File: it.File})
 		}
@@ -135,8 +80,52 @@ func (e *Expected) log31(d *onDisk31) error {
 	return nil
 }
 
-func (e *Expected) index31(d *onDisk31) error {
-	for _, f := range d.Index.Files {
+func (e *Expected) queues31() error {
+	var queues struct {
+		Queues []struct {
+			Topic   string
+			QueueID int32 `json:"queueId"`
+			Entries []entry31
+		}
+	}
+	if err := e.part("consumeQueues", &queues); err != nil {
+		return err
+	}
+	for _, q := range queues.Queues {
+		e.queues = append(e.queues, Queue{Topic: q.Topic, QueueID: q.QueueID, Units: units31(q.Entries)})
+	}
+	return nil
+}
+
+func (e *Expected) loadStateTable() error {
+	var table struct{ Records []state31 }
+	err := e.part("stateTable", &table)
+	e.stateTable = states31(table.Records)
+	return err
+}
+
+func (e *Expected) loadRedoLog() error {
+	var log struct{ Entries []entry31 }
+	err := e.part("redoLog", &log)
+	e.redoLog = units31(log.Entries)
+	return err
+}
+
+func (e *Expected) index31() error {
+	var index struct {
+		Files []struct {
+			File                         string
+			BeginTimestamp, EndTimestamp int64
+			BeginPhyOffset, EndPhyOffset int64
+			HashSlotCount, IndexCount    int32
+			Slots                        map[string]int32
+			Entries                      [][]int64 `json:"entriesFrom1_keyHash_phyOffset_timeDiff_prev"`
+		}
+	}
+	if err := e.part("index", &index); err != nil {
+		return err
+	}
+	for _, f := range index.Files {
 		file := IndexFile{
 			Name: path.Base(f.File), BeginTimestamp: f.BeginTimestamp, EndTimestamp: f.EndTimestamp,
 			BeginOffset: f.BeginPhyOffset, EndOffset: f.EndPhyOffset, SlotCount: f.HashSlotCount, IndexCount: f.IndexCount,
@@ -159,7 +148,10 @@ func (e *Expected) index31(d *onDisk31) error {
 	return nil
 }
 
-func (e *Expected) derived31() error {
+func (e *Expected) loadDerived() error {
+	if !e.old() {
+		return nil
+	}
 	var d struct {
 		LogEnd    int64
 		Open      [][2]int64 `json:"openTransactionsByLog_clOffset_queueOffset"`

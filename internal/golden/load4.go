@@ -5,38 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 )
-
-// section decodes a member of "raw", taking it from another store of the version where it says sameAs.
-func (e *Expected) section(raw map[string]json.RawMessage, member string, into any) error {
-	data, ok := raw[member]
-	if !ok {
-		return nil
-	}
-	var same struct{ SameAs string }
-	if data[0] == '{' {
-		if err := json.Unmarshal(data, &same); err != nil {
-			return fmt.Errorf("%s: %w", member, err)
-		}
-	}
-	if same.SameAs != "" {
-		folder, _, _ := strings.Cut(e.name, "/")
-		other, err := readExpected(folder + "/" + same.SameAs)
-		if err != nil {
-			return err
-		}
-		sections := make(map[string]json.RawMessage)
-		if err := json.Unmarshal(other["raw"], &sections); err != nil {
-			return err
-		}
-		return e.section(sections, member, into)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: %w", member, err)
-	}
-	return nil
-}
 
 type rowQueue[T any] struct {
 	Topic   string
@@ -44,35 +13,7 @@ type rowQueue[T any] struct {
 	Entries []T
 }
 
-func (e *Expected) load4() error {
-	raw := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(e.raw["raw"], &raw); err != nil {
-		return err
-	}
-	if err := e.section(raw, "files", &e.files); err != nil {
-		return err
-	}
-	if err := e.section(raw, "abortFile", &e.abort); err != nil {
-		return err
-	}
-	var c struct{ PhysicMsgTimestamp, LogicsMsgTimestamp, IndexMsgTimestamp, MasterFlushedOffset, ConfirmPhyOffset int64 }
-	if err := e.section(raw, "checkpoint", &c); err != nil {
-		return err
-	}
-	e.checkpoint = Checkpoint{c.PhysicMsgTimestamp, c.LogicsMsgTimestamp, c.IndexMsgTimestamp, c.MasterFlushedOffset, c.ConfirmPhyOffset}
-	if err := e.log4(raw); err != nil {
-		return err
-	}
-	if err := e.queues4(raw); err != nil {
-		return err
-	}
-	if err := e.index4(raw); err != nil {
-		return err
-	}
-	return e.afterLoad4()
-}
-
-func (e *Expected) log4(raw map[string]json.RawMessage) error {
+func (e *Expected) log4() error {
 	var log struct {
 		Files []struct {
 			File, Why string
@@ -89,7 +30,7 @@ func (e *Expected) log4(raw map[string]json.RawMessage) error {
 			PlainBodyMd5    string
 		}
 	}
-	if err := e.section(raw, "commitLog", &log); err != nil {
+	if err := e.part("commitLog", &log); err != nil {
 		return err
 	}
 	e.blanks = log.Blanks
@@ -98,7 +39,8 @@ func (e *Expected) log4(raw map[string]json.RawMessage) error {
 	}
 	for i := range log.Records {
 		it := &log.Records[i]
-		r, err := it.record(e.segmentFile(it.PhysicalOffset), it.PhysicalOffset)
+		file := fmt.Sprintf("commitlog/%020d", it.PhysicalOffset-it.PhysicalOffset%e.config.CommitLogFileSize)
+		r, err := it.record(file, it.PhysicalOffset)
 		if err != nil {
 			return err
 		}
@@ -113,15 +55,20 @@ func (e *Expected) log4(raw map[string]json.RawMessage) error {
 	return nil
 }
 
-func (e *Expected) queues4(raw map[string]json.RawMessage) error {
-	var queues, batches []rowQueue[[]int64]
-	if err := e.section(raw, "consumeQueues", &queues); err != nil {
+func (e *Expected) queues4() error {
+	var queues []rowQueue[[]int64]
+	if err := e.part("consumeQueues", &queues); err != nil {
 		return err
 	}
 	for _, q := range queues {
 		e.queues = append(e.queues, Queue{Topic: q.Topic, QueueID: q.QueueID, Units: unitsOf(q.Entries)})
 	}
-	if err := e.section(raw, "batchConsumeQueues", &batches); err != nil {
+	return nil
+}
+
+func (e *Expected) loadBatchQueues() error {
+	var batches []rowQueue[[]int64]
+	if err := e.part("batchConsumeQueues", &batches); err != nil {
 		return err
 	}
 	for _, q := range batches {
@@ -134,13 +81,13 @@ func (e *Expected) queues4(raw map[string]json.RawMessage) error {
 		}
 		e.batchQueues = append(e.batchQueues, batch)
 	}
-	return e.ext4(raw)
+	return nil
 }
 
-// ext4 reads rows of [offset, size, tagsCode, storeTime, bitmap size, bitmap in hex] or [offset, "end"].
-func (e *Expected) ext4(raw map[string]json.RawMessage) error {
+// loadExt reads rows of [offset, size, tagsCode, storeTime, bitmap size, bitmap in hex] or [offset, "end"].
+func (e *Expected) loadExt() error {
 	var queues []rowQueue[[]json.RawMessage]
-	if err := e.section(raw, "consumeQueueExt", &queues); err != nil {
+	if err := e.part("consumeQueueExt", &queues); err != nil {
 		return err
 	}
 	for _, q := range queues {
@@ -169,7 +116,7 @@ func (e *Expected) ext4(raw map[string]json.RawMessage) error {
 	return nil
 }
 
-func (e *Expected) index4(raw map[string]json.RawMessage) error {
+func (e *Expected) index4() error {
 	var files []struct {
 		File                         string
 		BeginTimestamp, EndTimestamp int64
@@ -178,7 +125,7 @@ func (e *Expected) index4(raw map[string]json.RawMessage) error {
 		Slots                        [][2]int32
 		Entries                      [][5]int64
 	}
-	if err := e.section(raw, "indexFiles", &files); err != nil {
+	if err := e.part("indexFiles", &files); err != nil {
 		return err
 	}
 	for _, f := range files {

@@ -68,7 +68,7 @@ var table = map[string]layer{
 	"trace":               {[]string{"message"}, nil},
 	"mappedfile":          {[]string{"internal/invariant"}, []string{mmap, xsys}},
 	"mappedfile/memfs":    {[]string{"mappedfile"}, nil},
-	"mappedfile/crashfs":  {[]string{"mappedfile"}, nil},
+	"mappedfile/crashfs":  {[]string{"mappedfile", "mappedfile/memfs"}, nil},
 	"commitlog":           {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
 	"index":               {[]string{"message", "dialect", "mappedfile", "internal/invariant"}, below},
 	"consumequeue":        {[]string{"dialect", "mappedfile", "internal/invariant"}, below},
