@@ -1,8 +1,11 @@
 package rocketstore_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,8 +13,10 @@ import (
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/internal/golden"
+	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
 // expectation is the part of a case's "expect" that opening for writing decides.
@@ -47,7 +52,14 @@ type expectation struct {
 		NextBeginOffset, Min, Max int64
 		Found                     int
 	}
-	GroupOffset *struct {
+	StateTable []struct {
+		Unit, CommitLogOffset, Seconds int64
+		Size, GroupHash                int32
+		State                          string
+	}
+	NextStateTableIndex *int64
+	ToCheck             []int64
+	GroupOffset         *struct {
 		Topic   string
 		QueueID int32 `json:"queueId"`
 		Stored  int64
@@ -72,6 +84,7 @@ func TestCases(t *testing.T) {
 func caseOptions(c *golden.Case) *rocketstore.Options {
 	g := c.Given.Config
 	o := &rocketstore.Options{
+		StateSegmentSize: g.StateTableFileSize, RedoSegmentSize: g.RedoLogFileSize,
 		SegmentSize: g.CommitLogFileSize, QueueSegmentSize: g.ConsumeQueueFileSize, IndexSlots: g.IndexSlots, IndexEntries: g.IndexEntries,
 	}
 	switch {
@@ -112,7 +125,45 @@ func runCase(t *testing.T, c *golden.Case, want *expectation) {
 		require.Equal(t, want.Append.Physical, r.PhysicalOffset)
 		require.Equal(t, want.Append.QueueOffset, r.QueueOffset)
 	}
+	if want.ToCheck != nil {
+		open := []int64{}
+		for _, tx := range openSet(t, s) {
+			open = append(open, tx.PhysicalOffset)
+		}
+		require.Equal(t, want.ToCheck, open)
+	}
+	if want.NextStateTableIndex != nil {
+		info, ok := s.StateTableInfo()
+		require.True(t, ok)
+		require.Equal(t, *want.NextStateTableIndex, info.Next)
+	}
 	require.NoError(t, s.Close(t.Context()))
+	checkStateTable(t, c, want)
+}
+
+// checkStateTable reads the table's file, as it lies, after the store was closed.
+func checkStateTable(t *testing.T, c *golden.Case, want *expectation) {
+	t.Helper()
+	if len(want.StateTable) == 0 {
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(c.Store, txstate.Dir, mappedfile.SegmentName(0)))
+	require.NoError(t, err)
+	n := 0
+	for e, err := range txstate.Scan("statetable", 0, bytes.NewReader(b), int64(len(b))) {
+		require.NoError(t, err)
+		w := want.StateTable[n]
+		require.Equal(t, w.Unit, e.Number)
+		require.Equal(t, w.CommitLogOffset, e.CommitOffset)
+		require.Equal(t, w.State, e.State.String())
+		if w.Size != 0 {
+			require.Equal(t, w.Size, e.Size)
+			require.Equal(t, w.Seconds, e.Seconds())
+			require.Equal(t, w.GroupHash, e.GroupHash)
+		}
+		n++
+	}
+	require.Len(t, want.StateTable, n)
 }
 
 func checkReport(t *testing.T, s *rocketstore.Store, want *expectation) {

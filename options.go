@@ -32,6 +32,13 @@ type Options struct {
 	// IndexSlots and IndexEntries shape an index file. Default 5,000,000 and 20,000,000. Java: maxHashSlotNum, maxIndexNum.
 	IndexSlots, IndexEntries int32
 
+	// StateSegmentSize and RedoSegmentSize are the lengths of the files of the state table and the redo log in bytes,
+	// multiples of 24 and 20. Default 48,000,000 and 40,000,000. Java: tranStateTableMapedFileSize, tranRedoLogMapedFileSize.
+	StateSegmentSize, RedoSegmentSize int64
+	// Transactions is the engine that keeps them. A state table in a store of 4.9 or 5.3 has to be asked for: a real broker
+	// of that line does not see it.
+	Transactions Engine
+
 	// NoIndex keeps no key index. Java: messageIndexEnable.
 	NoIndex bool
 	// MaxMessageSize limits new messages, in bytes. Default: the dialect's.
@@ -94,6 +101,8 @@ func (o *Options) withDefaults() (Options, error) {
 		{"QueueSegmentSize", c.QueueSegmentSize},
 		{"IndexSlots", int64(c.IndexSlots)},
 		{"IndexEntries", int64(c.IndexEntries)},
+		{"StateSegmentSize", c.StateSegmentSize},
+		{"RedoSegmentSize", c.RedoSegmentSize},
 		{"MaxMessageSize", int64(c.MaxMessageSize)},
 		{"MaxMapped", int64(c.MaxMapped)},
 		{"FlushEvery", int64(c.FlushEvery)},

@@ -11,7 +11,11 @@ import (
 	"github.com/rocketstore/rocketstore/message"
 )
 
-const filePerm fs.FileMode = 0o640
+// Permissions of what the store makes itself.
+const (
+	filePerm fs.FileMode = 0o640
+	dirPerm  fs.FileMode = 0o750
+)
 
 // PutResult says where a message went.
 type PutResult struct {
@@ -32,18 +36,29 @@ func (r PutResult) MessageID() string { return message.OffsetID(r.StoreHost, r.P
 // syscall.ENOSPC, and puts succeed again when there is room. With commitlog.ErrSyncTimeout and the context's own error the
 // message is stored, only not known to be durable.
 func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) {
-	buf := s.buffers.Get().(*[]byte)
-	defer s.buffers.Put(buf)
-	queue, err := s.admit(m)
+	if err := s.admit(m); err != nil {
+		return PutResult{}, err
+	}
+	if isPrepared(m) {
+		return s.engine.put(ctx, m)
+	}
+	queue, err := s.queue(m.Topic, m.QueueID)
 	if err != nil {
 		return PutResult{}, err
 	}
-	host, rec := s.opts.StoreHost, (*buf)[:0]
-	if rec, host, err = s.encode(rec, m); err != nil {
+	return s.append(ctx, m, queue, waits(m))
+}
+
+// append encodes a message and appends its record.
+func (s *Store) append(ctx context.Context, m *message.Message, seq commitlog.Sequence, wait bool) (PutResult, error) {
+	buf := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buf)
+	rec, host, err := s.encode((*buf)[:0], m)
+	if err != nil {
 		return PutResult{}, err
 	}
 	*buf = rec
-	res, err := s.log.Append(ctx, rec, sequence(queue), waits(m))
+	res, err := s.log.Append(ctx, rec, seq, wait)
 	return PutResult{res.PhysicalOffset, res.QueueOffset, res.Size, res.StoreTimestamp, host}, err
 }
 
@@ -55,13 +70,16 @@ func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutRe
 	}
 	buf := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buf)
-	queue, err := s.admit(batch[0])
+	if err := s.admit(batch[0]); err != nil {
+		return nil, err
+	}
+	queue, err := s.queue(batch[0].Topic, batch[0].QueueID)
 	if err != nil {
 		return nil, err
 	}
 	rec, results := (*buf)[:0], make([]PutResult, len(batch))
 	for i, m := range batch {
-		if m.Topic != batch[0].Topic || m.QueueID != batch[0].QueueID || m.SysFlag.Transaction() != 0 {
+		if m.Topic != batch[0].Topic || m.QueueID != batch[0].QueueID || m.SysFlag.Transaction() != 0 || isPrepared(m) {
 			return nil, &commitlog.LimitError{What: "batch", Text: fmt.Sprintf("message %d is of another queue than the first, or of a transaction", i)}
 		}
 		before := len(rec)
@@ -71,7 +89,7 @@ func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutRe
 		results[i].Size = len(rec) - before
 	}
 	*buf = rec
-	res, err := s.log.Append(ctx, rec, sequence(queue), waits(batch[0]))
+	res, err := s.log.Append(ctx, rec, queue, waits(batch[0]))
 	at := res.PhysicalOffset
 	for i := range results {
 		results[i].PhysicalOffset, results[i].QueueOffset, results[i].StoreTimestamp = at, res.QueueOffset+int64(i), res.StoreTimestamp
@@ -103,26 +121,31 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// admit checks what the store has to say on a message, and gives its queue; nil when its record enters none.
-func (s *Store) admit(m *message.Message) (*consumequeue.Queue, error) {
+// admit says why the store does not take a message, if so.
+func (s *Store) admit(m *message.Message) error {
 	if err := s.writable(); err != nil {
-		return nil, err
+		return err
 	}
 	if !message.ValidTopic(m.Topic) {
-		return nil, &commitlog.LimitError{What: "topic", Text: fmt.Sprintf("%q: want letters, digits and %%, |, - or _", m.Topic)}
+		return &commitlog.LimitError{What: "topic", Text: fmt.Sprintf("%q: want letters, digits and %%, |, - or _", m.Topic)}
 	}
 	switch {
 	case m.QueueID < 0:
-		return nil, &commitlog.LimitError{What: "queue id", Text: fmt.Sprintf("%d is negative", m.QueueID)}
+		return &commitlog.LimitError{What: "queue id", Text: fmt.Sprintf("%d is negative", m.QueueID)}
 	case m.SysFlag.Has(message.FlagInnerBatch):
-		return nil, &commitlog.LimitError{What: "inner batch", Text: "batch queues are not written"}
-	case !m.SysFlag.Queued():
-		return nil, &commitlog.LimitError{What: "transaction", Text: "prepared and rollback records are not put by hand"}
+		return &commitlog.LimitError{What: "inner batch", Text: "batch queues are not written"}
+	case m.SysFlag.Transaction() == message.FlagRollback:
+		return &commitlog.LimitError{What: "transaction", Text: "rollback records are made by EndTransaction"}
 	}
-	if q := s.queues.Lookup(m.Topic, m.QueueID); q != nil {
+	return nil
+}
+
+// queue is the consume queue of that name, made if it is not there.
+func (s *Store) queue(topic string, id int32) (*consumequeue.Queue, error) {
+	if q := s.queues.Lookup(topic, id); q != nil {
 		return q, nil
 	}
-	return s.queues.Ensure(m.Topic, m.QueueID)
+	return s.queues.Ensure(topic, id)
 }
 
 // encode appends the message's record to b.
@@ -135,14 +158,6 @@ func (s *Store) encode(b []byte, m *message.Message) ([]byte, message.Host, erro
 	}
 	b, err := commitlog.AppendMessage(b, &full, s.dialect, s.opts.MaxMessageSize)
 	return b, full.StoreHost, err
-}
-
-// sequence is the queue as the log takes it: a nil queue is no sequence.
-func sequence(q *consumequeue.Queue) commitlog.Sequence {
-	if q == nil {
-		return nil
-	}
-	return q
 }
 
 // waits says whether a put of the message waits for the device: WAIT is absent or "true".

@@ -11,13 +11,17 @@ import (
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/redolog"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
 // shape is what all files of a directory share, and our own note of it.
 type shape struct {
-	segment, queueSegment    int64
-	indexSlots, indexEntries int32
-	hint                     *recovery.Hint // nil: none
+	segment, queueSegment     int64
+	stateSegment, redoSegment int64
+	engine                    Engine
+	indexSlots, indexEntries  int32
+	hint                      *recovery.Hint // nil: none
 }
 
 // The sizes that every line of RocketMQ has by default.
@@ -48,6 +52,12 @@ func (s *Store) identify() error {
 	if s.shape.queueSegment, err = chooseSize("QueueSegmentSize", queueSize, id.Queue, note.QueueSegmentSize, defaultQueueSegment); err != nil {
 		return err
 	}
+	if s.shape.stateSegment, err = chooseSize("StateSegmentSize", s.opts.StateSegmentSize, id.StateTable, note.StateSegmentSize, txstate.DefaultSegmentSize); err != nil {
+		return err
+	}
+	if s.shape.redoSegment, err = chooseSize("RedoSegmentSize", s.opts.RedoSegmentSize, id.Redo, note.RedoSegmentSize, redolog.DefaultSegmentSize); err != nil {
+		return err
+	}
 	if err := s.chooseIndex(id, note); err != nil {
 		return err
 	}
@@ -62,7 +72,8 @@ func (s *Store) chooseDialect(id *recovery.Identity, note *config.Marker) error 
 	if !id.Empty {
 		shown, why, certain := id.Line, id.Why, id.Certain
 		// Our note counts where the files show nothing else; what 4.9 writes, 5.3 does too.
-		if note.Dialect != "" && (!certain || note.Dialect == "5.3" && shown == "4.9") {
+		ownTable := note.TransactionEngine == StateTable.String() && shown == "3.1"
+		if note.Dialect != "" && (!certain || ownTable || note.Dialect == "5.3" && shown == "4.9") {
 			shown, why, certain = note.Dialect, "config/rocketstore.json says so", true
 		}
 		if s.opts.Dialect != "" && s.opts.Dialect != shown && certain {
@@ -73,8 +84,24 @@ func (s *Store) chooseDialect(id *recovery.Identity, note *config.Marker) error 
 		}
 	}
 	d, err := dialect.Parse(name)
+	if err != nil {
+		return err
+	}
 	s.dialect = d
-	return err
+	return s.chooseEngine(id, note)
+}
+
+// chooseEngine keeps the engine that an existing directory shows.
+func (s *Store) chooseEngine(id *recovery.Identity, note *config.Marker) error {
+	shown := HalfTopic
+	if s.dialect.HasStateTable || note.TransactionEngine == StateTable.String() {
+		shown = StateTable
+	}
+	s.shape.engine = cmp.Or(s.opts.Transactions, shown)
+	if !id.Empty && s.shape.engine != shown && (note.TransactionEngine != "" || s.dialect.HasStateTable) {
+		return fmt.Errorf("engine %v asked for, but the directory has %v", s.shape.engine, shown)
+	}
+	return nil
 }
 
 // chooseSize gives the size of one kind of file in bytes.
@@ -112,7 +139,10 @@ func (s *Store) refuseForeign(id *recovery.Identity) error {
 func (s *Store) saveMarker(h *recovery.Hint) error {
 	m := &config.Marker{
 		Dialect: s.dialect.Name, SegmentSize: s.shape.segment, QueueSegmentSize: s.shape.queueSegment,
-		IndexSlots: s.shape.indexSlots, IndexEntries: s.shape.indexEntries,
+		IndexSlots: s.shape.indexSlots, IndexEntries: s.shape.indexEntries, TransactionEngine: s.shape.engine.String(),
+	}
+	if s.tx != nil {
+		m.StateSegmentSize, m.RedoSegmentSize = s.shape.stateSegment, s.shape.redoSegment
 	}
 	if h == nil {
 		h = s.shape.hint

@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/redolog"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
 // ErrClosed is returned by a store that was closed.
@@ -29,7 +32,9 @@ type Store struct {
 	lock    io.Closer // nil when read-only
 	log     *commitlog.Log
 	queues  *consumequeue.Table
-	index   *index.Index // nil: none is kept
+	index   *index.Index           // nil: none is kept
+	tx      *recovery.Transactions // nil: the engine is not StateTable
+	engine  engine
 	derive  *recovery.Deriver
 	report  *recovery.Report
 	shape   shape
@@ -43,6 +48,12 @@ type Store struct {
 	waiters    atomic.Int32          // how many sleep
 	checkMu    sync.Mutex            // held while a checkpoint is made
 	checkpoint recovery.Checkpoint   // guarded by checkMu
+	configMu   sync.Mutex            // guards offsets and delayed
+	offsets    *config.ConsumerOffsets
+	delayed    *config.DelayOffsets
+	notices    []recovery.Warning // of loading them; set by Open
+	endMu      sync.Mutex         // guards ending
+	ending     ending
 	closed     atomic.Bool
 	closing    sync.Mutex // held by Close
 	stop       context.CancelFunc
@@ -61,7 +72,7 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, fsys: opts.FS}
+	s := &Store{opts: opts, fsys: opts.FS, ending: make(ending)}
 	s.caughtUp = sync.NewCond(&s.waitMu)
 	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
 	if s.fsys == nil {
@@ -89,23 +100,28 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.loadConfig(); err != nil {
+		return err
+	}
 	if s.opts.ReadOnly {
 		d, err := recovery.Plan(ctx, parts, &s.opts.Recovery)
 		if err != nil {
 			return err
 		}
 		s.report = &d.Report
+		s.report.Warnings = append(s.report.Warnings, s.notices...)
 		s.dispatched.Store(d.LogEnd)
-		return recovery.Adopt(parts, d)
+		return errors.Join(recovery.Adopt(parts, d), s.startEngine())
 	}
 	report, live, err := recovery.Run(ctx, parts, &s.opts.Recovery)
 	s.report = report
 	if err != nil {
 		return err
 	}
+	s.report.Warnings = append(s.report.Warnings, s.notices...)
 	s.live, s.checkpoint = live, parts.Checkpoint
 	s.dispatched.Store(live.Offset())
-	if err := s.saveMarker(nil); err != nil {
+	if err := errors.Join(s.startEngine(), s.saveMarker(nil)); err != nil {
 		return err
 	}
 	s.start()
@@ -159,15 +175,54 @@ func (s *Store) openParts() (*recovery.Parts, error) {
 			return nil, err
 		}
 	}
+	if s.shape.engine == StateTable {
+		if err := s.openTransactions(budget); err != nil {
+			return nil, err
+		}
+	}
 	if s.derive, err = recovery.NewDeriver(s.dialect, s.opts.DelayLevels); err != nil {
 		return nil, err
 	}
-	p := &recovery.Parts{FS: s.fsys, Log: s.log, Queues: s.queues, Index: s.index, Derive: s.derive, Hint: s.shape.hint}
+	p := &recovery.Parts{FS: s.fsys, Log: s.log, Queues: s.queues, Index: s.index, Tx: s.tx, Derive: s.derive, Hint: s.shape.hint}
 	if p.Checkpoint, p.Damaged, err = recovery.ReadCheckpoint(s.fsys); err != nil {
 		return nil, err
 	}
 	p.Unclean, err = recovery.Aborted(s.fsys)
 	return p, err
+}
+
+// openTransactions opens the state table and the redo log as they lie.
+func (s *Store) openTransactions(budget *mappedfile.Budget) error {
+	states, err := txstate.Open(s.fsys, txstate.Dir, &txstate.Options{
+		SegmentSize: s.shape.stateSegment, ReadOnly: s.opts.ReadOnly, Budget: budget, Logger: s.opts.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.tx = &recovery.Transactions{States: states}
+	s.tx.Redo, err = redolog.Open(s.fsys, redolog.Dir, &redolog.Options{
+		SegmentSize: s.shape.redoSegment, ReadOnly: s.opts.ReadOnly, Budget: budget, Logger: s.opts.Logger,
+	})
+	return err
+}
+
+// startEngine makes the engine ready, once the store is recovered. A new store of the state table gets its folders at
+// once, since they are what shows its line.
+func (s *Store) startEngine() error {
+	if s.tx == nil {
+		s.engine = &halfEngine{store: s}
+		return nil
+	}
+	s.engine = &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}}
+	if s.opts.ReadOnly {
+		return nil
+	}
+	for _, dir := range []string{txstate.Dir, redolog.Dir} {
+		if err := s.fsys.MkdirAll(dir, dirPerm); err != nil {
+			return err
+		}
+	}
+	return s.fsys.SyncDir(".")
 }
 
 // Report says what opening found and did.
@@ -215,12 +270,12 @@ func (s *Store) Close(ctx context.Context) error {
 
 // settle makes everything durable and notes that it is.
 func (s *Store) settle(ctx context.Context) error {
-	if err := s.Checkpoint(ctx); err != nil {
+	if err := errors.Join(s.Checkpoint(ctx), s.saveConfig()); err != nil {
 		return err
 	}
 	_, end := s.log.Bounds()
 	return s.saveMarker(&recovery.Hint{
-		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, Fingerprint: recovery.Fingerprint(s.queues, s.index),
+		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, Fingerprint: recovery.Fingerprint(s.queues, s.index, s.tx),
 	})
 }
 
@@ -244,6 +299,9 @@ func (s *Store) Abandon() error {
 	errs := []error{s.log.Abandon(), s.queues.Abandon()}
 	if s.index != nil {
 		errs = append(errs, s.index.Abandon())
+	}
+	if s.tx != nil {
+		errs = append(errs, s.tx.States.Abandon(), s.tx.Redo.Abandon())
 	}
 	return errors.Join(append(errs, s.unlock())...)
 }
@@ -271,6 +329,12 @@ func (s *Store) release() error {
 	}
 	if s.index != nil {
 		errs = append(errs, s.index.Close())
+	}
+	if s.tx != nil {
+		errs = append(errs, s.tx.States.Close())
+		if s.tx.Redo != nil {
+			errs = append(errs, s.tx.Redo.Close())
+		}
 	}
 	if s.stop == nil {
 		errs = append(errs, s.unlock())

@@ -160,8 +160,8 @@ func (l *Log) Append(ctx context.Context, run []byte, seq Sequence, wait bool) (
 	case l.grown <- struct{}{}:
 	default:
 	}
-	if wait && l.opts.Sync == SyncGroup {
-		err = l.group.Wait(ctx, res.PhysicalOffset+int64(res.Size), l.opts.SyncTimeout)
+	if wait {
+		err = l.Wait(ctx, res.PhysicalOffset+int64(res.Size))
 	}
 	return res, err
 }
@@ -195,6 +195,15 @@ func (l *Log) append(run []byte, seq Sequence) (Result, error) {
 		seq.Advance(int64(res.Records))
 	}
 	return res, nil
+}
+
+// Wait returns when everything before the offset upTo is durable, under [SyncGroup]; under another policy at once. The
+// errors are those of Append.
+func (l *Log) Wait(ctx context.Context, upTo int64) error {
+	if l.opts.Sync != SyncGroup {
+		return nil
+	}
+	return l.group.Wait(ctx, upTo, l.opts.SyncTimeout)
 }
 
 // stamp fills in what only the append lock can know, and counts the records of run. A negative queue offset is none.
@@ -236,8 +245,8 @@ func (l *Log) AppendRaw(ctx context.Context, offset int64, b []byte, wait bool) 
 	case l.grown <- struct{}{}:
 	default:
 	}
-	if wait && l.opts.Sync == SyncGroup {
-		return l.group.Wait(ctx, offset+int64(len(b)), l.opts.SyncTimeout)
+	if wait {
+		return l.Wait(ctx, offset+int64(len(b)))
 	}
 	return nil
 }

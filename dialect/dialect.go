@@ -40,6 +40,8 @@ type Dialect struct {
 	KeepsConfirmOffset bool
 	// HasStateTable: transactions live in the state table and the redo log; else in the half-message topic.
 	HasStateTable bool
+	// NamesTransaction: a half message gets the property __transactionId__ with its UNIQ_KEY.
+	NamesTransaction bool
 	// DelayLevels is the default of messageDelayLevel.
 	DelayLevels string
 	// AsyncFlushMillis is the period of the asynchronous flush.
@@ -73,6 +75,7 @@ func V53() *Dialect {
 	d := V49()
 	d.Name, d.MaxRetryTopicLength = "5.3", 255
 	d.WritesV2, d.EndsProperties, d.AbortHoldsPID, d.KeepsConfirmOffset = true, true, true, true
+	d.NamesTransaction = true
 	return d
 }
 

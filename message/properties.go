@@ -28,6 +28,7 @@ const (
 	PropertyTransactionCheckTimes = "TRANSACTION_CHECK_TIMES"
 	PropertyPreparedQueueOffset   = "TRAN_PREPARED_QUEUE_OFFSET"
 	PropertyCheckImmunityTime     = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+	PropertyTransactionID         = "__transactionId__"
 	PropertyCRC32                 = "__CRC32#"
 )
 

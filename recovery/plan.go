@@ -37,7 +37,8 @@ type Parts struct {
 	FS         mappedfile.FS
 	Log        *commitlog.Log
 	Queues     *consumequeue.Table
-	Index      *index.Index // nil: no index is kept
+	Index      *index.Index  // nil: no index is kept
+	Tx         *Transactions // nil: the store has no state table
 	Derive     *Deriver
 	Checkpoint Checkpoint
 	Damaged    error // what was wrong with the checkpoint, or nil
@@ -88,13 +89,15 @@ type Decision struct {
 	Report
 	Refused *RefusedError // not nil: opening for writing is refused
 
-	replayFrom int64
-	lastTime   int64
-	queues     []queuePlan
-	indexFrom  int64 // records from here on go into the index
-	indexCut   int64 // index files that end there or later are dropped
-	anew       bool
-	keep       Beyond // what a cut by choice takes away
+	replayFrom   int64
+	lastTime     int64
+	queues       []queuePlan
+	indexFrom    int64 // records from here on go into the index
+	indexCut     int64 // index files that end there or later are dropped
+	redoCut      int64 // units of the redo log from this index on are cut
+	remakeStates bool  // the state table is made again
+	anew         bool
+	keep         Beyond // what a cut by choice takes away
 }
 
 // Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing, on disk or in the
@@ -120,6 +123,9 @@ func (p *planner) notices() {
 	lists := [][]mappedfile.Notice{p.Log.Queue().Notices(), p.Queues.Notices()}
 	if p.Index != nil {
 		lists = append(lists, p.Index.Notices())
+	}
+	if p.Tx != nil {
+		lists = append(lists, p.Tx.States.Notices(), p.Tx.Redo.Notices())
 	}
 	for _, list := range lists {
 		for _, n := range list {
@@ -156,7 +162,14 @@ func (p *planner) decide(ctx context.Context) error {
 		if total := p.size(start); p.opts.Progress != nil {
 			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
 		}
-		if err := p.w.run(ctx, start); err != nil {
+		if p.Tx != nil {
+			p.w.redo = newRedoCheck(p.Tx.Redo, start)
+		}
+		err := p.w.run(ctx, start)
+		if p.w.redo != nil {
+			p.w.redo.stop()
+		}
+		if err != nil {
 			return err
 		}
 		need, why := p.needs(start)
@@ -198,7 +211,7 @@ func (p *planner) trusted() bool {
 		v.Release()
 		return false
 	}
-	return Fingerprint(p.Queues, p.Index) == h.Fingerprint
+	return Fingerprint(p.Queues, p.Index, p.Tx) == h.Fingerprint
 }
 
 // chooseStart gives the place where the walk begins, and why there.
@@ -206,6 +219,10 @@ func (p *planner) chooseStart() (int64, string, error) {
 	segments := p.Log.Queue().Segments()
 	if len(segments) == 0 {
 		return p.d.LogStart, "no segments", nil
+	}
+	if p.Tx != nil && (p.Hint == nil || !p.Unclean) {
+		// 3.1 gives transactions new numbers and leaves stale units, so all of it is compared.
+		return segments[0].Start, "state table and redo log are compared with the whole log", nil
 	}
 	if !p.Unclean {
 		return p.cleanStart(segments)
@@ -288,6 +305,9 @@ func (p *planner) conclude() error {
 		return err
 	}
 	p.planIndex()
+	if err := p.planTransactions(); err != nil {
+		return err
+	}
 	return p.lost()
 }
 

@@ -261,9 +261,9 @@ func (p *planner) lostOf(q *consumequeue.Queue, g Gap) error {
 	return nil
 }
 
-// Fingerprint is a hash of where every queue and the index end: two equal ones mean that nothing was added to or taken
+// Fingerprint is a hash of where every queue, the index and the transactions end: two equal ones mean that nothing was added to or taken
 // from any of them. It is for our own note of a clean stop, not part of the format.
-func Fingerprint(queues *consumequeue.Table, x *index.Index) uint64 {
+func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) uint64 {
 	h := xxhash.New()
 	var b []byte
 	for q := range queues.All() {
@@ -284,6 +284,19 @@ func Fingerprint(queues *consumequeue.Table, x *index.Index) uint64 {
 			b = append(b[:0], f.Name...)
 			_, _ = h.Write(f.Header.AppendTo(b))
 		}
+	}
+	if tx != nil {
+		first, next := tx.States.Bounds()
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b[:0], uint64(first)), uint64(next))
+		if last, err := tx.States.Get(next - 1); err == nil {
+			b = last.AppendTo(b)
+		}
+		first, next = tx.Redo.Bounds()
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, uint64(first)), uint64(next))
+		if last, ok := tx.Redo.Last(); ok {
+			b = last.AppendTo(b)
+		}
+		_, _ = h.Write(b)
 	}
 	return h.Sum64()
 }

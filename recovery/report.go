@@ -7,24 +7,27 @@ import (
 
 // The kinds of a [Warning], besides those of mappedfile.Notice.
 const (
-	KindStaleRecords    = "stale records"      // left over from an earlier cut by the original, and cut
-	KindTornTail        = "torn tail"          // an unfinished record at the end, cut
-	KindStaleUnits      = "stale queue units"  // units behind the end of a queue that fit no record, cut
-	KindQueueBehind     = "queue behind"       // units that were missing, made again from the log
-	KindQueueGone       = "queue gone"         // a whole queue that was missing
-	KindOffsetTwice     = "queue offset twice" // two records of the log claim one place in a queue; the first keeps it
-	KindWrongUnit       = "wrong queue unit"   // a unit that did not fit its record, written again
-	KindHole            = "hole in a queue"    // queue offsets without a record, filled
-	KindIndexRebuilt    = "index rebuilt"      // index files dropped or missing, made again
-	KindCheckpoint      = "checkpoint damaged" // not believed; recovery started as if there were none
-	KindUnsafeTopic     = "unsafe topic name"  // a record whose topic cannot be a folder; it is in no queue
-	KindLost            = "lost messages"      // units whose records lie in a gap of the log
-	KindCut             = "cut by choice"      // OnDamage: what was cut, and where it is kept
-	KindBatchQueue      = "batch queue"        // recognised, not written
-	KindDamage          = "damage in the log"  // refused: bytes that cannot be believed, with good records behind them
-	KindEmptyLog        = "empty log"          // refused: no record in the log, but units in queues
-	KindOpenTransaction = "open transactions"  // refused: transactions of a kind that is not served
-	KindRenamedSequence = "queue offset ahead" // a queue whose units go on behind the last record of the log
+	KindStaleRecords  = "stale records"             // left over from an earlier cut by the original, and cut
+	KindTornTail      = "torn tail"                 // an unfinished record at the end, cut
+	KindStaleUnits    = "stale queue units"         // units behind the end of a queue that fit no record, cut
+	KindQueueBehind   = "queue behind"              // units that were missing, made again from the log
+	KindQueueGone     = "queue gone"                // a whole queue that was missing
+	KindOffsetTwice   = "queue offset twice"        // two records of the log claim one place in a queue; the first keeps it
+	KindWrongUnit     = "wrong queue unit"          // a unit that did not fit its record, written again
+	KindHole          = "hole in a queue"           // queue offsets without a record, filled
+	KindIndexRebuilt  = "index rebuilt"             // index files dropped or missing, made again
+	KindCheckpoint    = "checkpoint damaged"        // not believed; recovery started as if there were none
+	KindUnsafeTopic   = "unsafe topic name"         // a record whose topic cannot be a folder; it is in no queue
+	KindLost          = "lost messages"             // units whose records lie in a gap of the log
+	KindCut           = "cut by choice"             // OnDamage: what was cut, and where it is kept
+	KindBatchQueue    = "batch queue"               // recognised, not written
+	KindDamage        = "damage in the log"         // refused: bytes that cannot be believed, with good records behind them
+	KindEmptyLog      = "empty log"                 // refused: no record in the log, but units in queues
+	KindNumberTwice   = "transaction number twice"  // two messages carry one number of the state table
+	KindNoTransaction = "end without a transaction" // a commit or rollback whose prepared message is not in the table
+	KindStaleRedo     = "redo log not as the log"   // units that no record stands behind, or records without a unit: made again
+	KindStateTable    = "state table made again"    // it was not what redo log and messages say
+	KindNoGroup       = "prepared without a group"  // open, but nobody can be asked
 )
 
 // Warning is something that recovery came upon and went on from.

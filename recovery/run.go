@@ -114,6 +114,9 @@ func (r *runner) cut() error {
 			return err
 		}
 	}
+	if err := r.cutTransactions(); err != nil {
+		return err
+	}
 	if r.Index == nil {
 		return nil
 	}
@@ -126,6 +129,26 @@ func (r *runner) cut() error {
 	return err
 }
 
+// cutTransactions ends redo log and state table where the plan says.
+func (r *runner) cutTransactions() error {
+	if r.Tx == nil {
+		return nil
+	}
+	if _, err := r.Tx.Redo.Repair(); err != nil {
+		return err
+	}
+	if err := r.Tx.Redo.TruncateAfter(r.d.redoCut); err != nil {
+		return err
+	}
+	if r.d.remakeStates {
+		return r.Tx.States.RemoveAll()
+	}
+	if _, err := r.Tx.States.Repair(); err != nil {
+		return err
+	}
+	return r.Tx.States.TruncateAfter(r.Tx.States.Next())
+}
+
 func (r *runner) dropAll() error {
 	for _, q := range r.d.queues {
 		if err := r.Queues.Remove(q.queue); err != nil {
@@ -133,6 +156,11 @@ func (r *runner) dropAll() error {
 		}
 	}
 	r.d.queues = nil
+	if r.Tx != nil {
+		if err := errors.Join(r.Tx.States.RemoveAll(), r.Tx.Redo.RemoveAll()); err != nil {
+			return err
+		}
+	}
 	if r.Index == nil {
 		return nil
 	}
@@ -146,6 +174,9 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	sinks := []Sink{NewQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.d.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
 		return p.judge(q, at, u) == unitRight
 	})}
+	if r.Tx != nil { // the order of R-B-23
+		sinks = append(sinks, NewStateSink(r.Log, r.Tx.States, r.d.LogEnd, r.d.warn), NewRedoSink(r.Tx.Redo, r.d.replayFrom))
+	}
 	if r.Index != nil {
 		sinks = append(sinks, NewIndexSink(r.Index, r.Derive, r.d.indexFrom))
 	}
@@ -157,7 +188,10 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	err := live.CatchUp(ctx)
 	r.d.Dispatched = live.Count()
 	live.count = 0
-	if err == nil && r.d.Dispatched > 0 {
+	if err == nil && r.d.remakeStates {
+		err = RebuildStates(ctx, r.Log, r.Tx, r.d.warn)
+	}
+	if err == nil && !r.d.Trusted {
 		err = r.settle(ctx, live)
 	}
 	if err != nil {

@@ -51,7 +51,8 @@ type walk struct {
 	unindexed int64            // physical offset of the first record with keys that lies between two index files, -1 none
 	end       int64            // where the log ends
 	gaps      []Gap
-	stop      error // why the log ends there, when that is damage
+	redo      *redoCheck // nil: no redo log
+	stop      error      // why the log ends there, when that is damage
 	beyond    Beyond
 	taken     func(p Placement, end int64) bool
 	progress  func(done int64)
@@ -146,6 +147,9 @@ func (w *walk) visit(r *commitlog.Record) {
 		sp.seen++
 		return nil
 	})
+	if w.redo != nil {
+		w.redo.meet(r)
+	}
 	if unique, keys := w.derive.Keys(r); len(unique)+len(keys) > 0 {
 		w.lastKeyed = r.PhysicalOffset
 		w.cover(r.PhysicalOffset)

@@ -16,20 +16,23 @@ import (
 
 // outcome is what recover prints as JSON.
 type outcome struct {
-	Open        string               `json:"open"` // "ok" or "refuse"
-	Unclean     bool                 `json:"unclean"`
-	Start       int64                `json:"start"`  // where the check of the log began
-	Reason      string               `json:"reason"` // why there
-	LogStart    int64                `json:"logStart"`
-	LogEnd      int64                `json:"logEnd"`
-	TruncatedAt *int64               `json:"truncatedAt"` // null: nothing was cut
-	CutBytes    int64                `json:"cutBytes"`
-	Replayed    int64                `json:"replayed"` // records
-	Queues      map[string]*queueRow `json:"queues"`
-	Lost        []lostRow            `json:"lost,omitempty"`
-	Warnings    []warningRow         `json:"warnings"`
-	Messages    *int64               `json:"messages,omitempty"` // with --count
-	Error       *warningRow          `json:"error"`
+	Open                string               `json:"open"` // "ok" or "refuse"
+	Unclean             bool                 `json:"unclean"`
+	Start               int64                `json:"start"`  // where the check of the log began
+	Reason              string               `json:"reason"` // why there
+	LogStart            int64                `json:"logStart"`
+	LogEnd              int64                `json:"logEnd"`
+	TruncatedAt         *int64               `json:"truncatedAt"` // null: nothing was cut
+	CutBytes            int64                `json:"cutBytes"`
+	Replayed            int64                `json:"replayed"` // records
+	Queues              map[string]*queueRow `json:"queues"`
+	Lost                []lostRow            `json:"lost,omitempty"`
+	Warnings            []warningRow         `json:"warnings"`
+	Messages            *int64               `json:"messages,omitempty"`            // with --count
+	OpenTransactions    []int64              `json:"openTransactions"`              // physical offsets
+	NextStateTableIndex *int64               `json:"nextStateTableIndex,omitempty"` // 3.1
+	RedoLogUnits        *int64               `json:"redoLogUnits,omitempty"`        // 3.1
+	Error               *warningRow          `json:"error"`
 }
 
 type queueRow struct {
@@ -90,7 +93,7 @@ directory is not opened, the error says what is there, and the exit status is 1.
 
 // recoverStore opens and closes the store. A refusal is part of the outcome; an error means that it could not be tried.
 func recoverStore(ctx context.Context, dir string, o *rocketstore.Options, count bool) (*outcome, error) {
-	out := &outcome{Open: "ok", Queues: map[string]*queueRow{}, Warnings: []warningRow{}}
+	out := &outcome{Open: "ok", Queues: map[string]*queueRow{}, Warnings: []warningRow{}, OpenTransactions: []int64{}}
 	s, err := rocketstore.OpenContext(ctx, dir, o)
 	if err != nil && !refusal(err) {
 		return nil, err
@@ -147,6 +150,15 @@ func (out *outcome) content(ctx context.Context, s *rocketstore.Store, count boo
 			}
 		}
 	}
+	for t, err := range s.OpenTransactions(ctx) {
+		if err != nil {
+			return err
+		}
+		out.OpenTransactions = append(out.OpenTransactions, t.PhysicalOffset)
+	}
+	if info, ok := s.StateTableInfo(); ok {
+		out.NextStateTableIndex, out.RedoLogUnits = &info.Next, &info.RedoUnits
+	}
 	if !count {
 		return nil
 	}
@@ -182,6 +194,7 @@ func (a *app) outcome(out *outcome) {
 	if out.Messages != nil {
 		say("messages", "%d", *out.Messages)
 	}
+	say("open", "%d transactions", len(out.OpenTransactions))
 	for _, l := range out.Lost {
 		say("lost", "%s/%d: queue offsets %d to %d, the next one is %d", l.Topic, l.QueueID, l.FromOffset, l.ToOffset, l.NextReadable)
 	}

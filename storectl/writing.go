@@ -23,6 +23,8 @@ func (w *writing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Int64Var(&w.opts.SegmentSize, "segment-size", 0, "length of a commit log file in bytes")
 	f.Int64Var(&w.opts.QueueSegmentSize, "queue-segment-size", 0, "length of a consume queue file in bytes")
+	f.Int64Var(&w.opts.StateSegmentSize, "state-segment-size", 0, "length of a transaction state table file in bytes (3.1)")
+	f.Int64Var(&w.opts.RedoSegmentSize, "redo-segment-size", 0, "length of a transaction redo log file in bytes (3.1)")
 	f.Int32Var(&w.opts.IndexSlots, "index-slots", 0, "slots of an index file")
 	f.Int32Var(&w.opts.IndexEntries, "index-entries", 0, "entries of an index file")
 	f.Int32Var(&w.opts.MaxMessageSize, "max-message-size", 0, "limit of new messages in bytes")

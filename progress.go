@@ -1,0 +1,74 @@
+package rocketstore
+
+import (
+	"github.com/rocketstore/rocketstore/config"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// loadConfig reads the config files that the store itself needs. A damaged one without a backup is an error: taken for
+// empty, it would mean to begin again.
+func (s *Store) loadConfig() error {
+	s.offsets = &config.ConsumerOffsets{Header: config.Header{Line: s.dialect.Name}}
+	s.delayed = &config.DelayOffsets{Header: config.Header{Line: s.dialect.Name}}
+	for _, t := range []config.Table{s.offsets, s.delayed} {
+		notice, err := config.Load[mappedfile.File](s.fsys, t)
+		if err != nil {
+			return err
+		}
+		if notice != nil {
+			s.notices = append(s.notices, recovery.Warning{Kind: notice.Kind, File: notice.File, Text: notice.Text})
+		}
+	}
+	return nil
+}
+
+// saveConfig writes them back, where they changed.
+func (s *Store) saveConfig() error {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	for _, t := range []config.Table{s.offsets, s.delayed} {
+		if err := config.Save[mappedfile.File](s.fsys, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress is how far the transaction service has read one of its topics; 0 when nothing is stored.
+func (s *Store) progress(topic string) int64 {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	at, _ := s.offsets.At(topic, TransactionGroup, 0)
+	return at
+}
+
+// setProgress notes it.
+func (s *Store) setProgress(topic string, offset int64) {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	s.offsets.Set(topic, TransactionGroup, 0, offset)
+}
+
+// ConsumerOffset is the next queue offset that a group reads, as config/consumerOffset.json has it; false when none is stored.
+func (s *Store) ConsumerOffset(topic, group string, queueID int32) (int64, bool) {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	return s.offsets.At(topic, group, queueID)
+}
+
+// SetConsumerOffset stores the next queue offset that a group reads. It reaches the file with the next checkpoint, at a
+// clean stop, and by SaveConsumerOffsets.
+func (s *Store) SetConsumerOffset(topic, group string, queueID int32, offset int64) {
+	s.configMu.Lock()
+	defer s.configMu.Unlock()
+	s.offsets.Set(topic, group, queueID, offset)
+}
+
+// SaveConsumerOffsets writes config/consumerOffset.json.
+func (s *Store) SaveConsumerOffsets() error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.saveConfig()
+}

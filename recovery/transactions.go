@@ -1,0 +1,394 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/redolog"
+	"github.com/rocketstore/rocketstore/txstate"
+)
+
+// Transactions are the two structures of 3.1.x: the state table and the redo log that it is made again from.
+type Transactions struct {
+	States *txstate.Table
+	Redo   *redolog.Log
+}
+
+// event is the redo unit that a record makes; ok is false for one that is of no transaction.
+func event(r *commitlog.Record) (redolog.Unit, bool) {
+	u := redolog.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size}
+	switch r.SysFlag.Transaction() {
+	case message.FlagPrepared:
+		u.TagsCode = redolog.Prepared
+	case message.FlagCommit, message.FlagRollback:
+		u.TagsCode = r.PreparedTransactionOffset
+	default:
+		return u, false
+	}
+	return u, true
+}
+
+// prepared is the state table's record of a prepared message. A message without PGROUP has group hash 0 (R-B-55).
+func prepared(r *commitlog.Record) txstate.Record {
+	return txstate.Record{
+		CommitOffset: r.PhysicalOffset, Size: r.Size, StoredAt: txstate.SecondsOf(r.StoreTimestamp), State: txstate.Prepared,
+		GroupHash: message.HashMore(0, message.Lookup(r.Properties, message.PropertyProducerGroup)),
+	}
+}
+
+// stateSink puts prepared messages into the state table and resolves them there.
+type stateSink struct {
+	log   *commitlog.Log
+	table *txstate.Table
+	from  int64
+	warn  func(Warning)
+}
+
+// NewStateSink makes the sink for the state table; records before from are in it already.
+func NewStateSink(log *commitlog.Log, t *txstate.Table, from int64, warn func(Warning)) Sink {
+	return &stateSink{log: log, table: t, from: from, warn: warn}
+}
+
+func (s *stateSink) Name() string               { return "state table" }
+func (s *stateSink) Durable() int64             { return s.from }
+func (s *stateSink) Sync(context.Context) error { return s.table.Sync(0) }
+
+func (s *stateSink) Apply(r *commitlog.Record) error {
+	if r.PhysicalOffset < s.from {
+		return nil
+	}
+	switch r.SysFlag.Transaction() {
+	case message.FlagPrepared:
+		err := s.table.Append(r.QueueOffset, prepared(r))
+		if m, ok := errors.AsType[*txstate.MismatchError](err); ok {
+			s.warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: m.Number * txstate.RecordSize, Text: err.Error()})
+			return nil
+		}
+		return err
+	case message.FlagCommit:
+		return s.resolve(r, txstate.Committed)
+	case message.FlagRollback:
+		return s.resolve(r, txstate.RolledBack)
+	}
+	return nil
+}
+
+// resolve closes the record of the prepared message that r ends. The number that the message carries counts first; one
+// that another message has now is found by its offset (R-B-68).
+func (s *stateSink) resolve(r *commitlog.Record, state txstate.State) error {
+	offset := r.PreparedTransactionOffset
+	hash := message.HashMore(0, message.Lookup(r.Properties, message.PropertyProducerGroup))
+	h, err := s.log.Peek(offset)
+	if err == nil {
+		_, err = s.table.Update(h.QueueOffset, offset, hash, state)
+	}
+	if errors.Is(err, txstate.ErrNotFound) || errors.Is(err, txstate.ErrOtherMessage) || errors.Is(err, mappedfile.ErrOutOfRange) || errors.Is(err, mappedfile.ErrCorrupt) {
+		var number int64
+		if number, err = s.table.FindByOffset(offset); err == nil {
+			_, err = s.table.Update(number, offset, hash, state)
+		}
+	}
+	if errors.Is(err, txstate.ErrNotFound) || errors.Is(err, txstate.ErrOtherMessage) || errors.Is(err, txstate.ErrOtherGroup) {
+		s.warn(Warning{Kind: KindNoTransaction, File: "commitlog", Offset: r.PhysicalOffset, Text: fmt.Sprintf("the record at %d ends a transaction at %d that is not in the table: %v", r.PhysicalOffset, offset, err)})
+		return nil
+	}
+	return err
+}
+
+// redoSink puts the events of transactions into the redo log.
+type redoSink struct {
+	log  *redolog.Log
+	from int64
+}
+
+// NewRedoSink makes the sink for the redo log; records before from are in it already.
+func NewRedoSink(l *redolog.Log, from int64) Sink { return &redoSink{log: l, from: from} }
+
+func (s *redoSink) Name() string               { return "redo log" }
+func (s *redoSink) Durable() int64             { return s.from }
+func (s *redoSink) Sync(context.Context) error { return s.log.Sync(0) }
+
+func (s *redoSink) Apply(r *commitlog.Record) error {
+	u, ok := event(r)
+	if !ok {
+		return nil
+	}
+	_, err := s.log.Append(u)
+	return err
+}
+
+// row is a transaction on its way into a table that is made again.
+type row struct {
+	number  int64
+	noGroup bool
+	txstate.Record
+}
+
+// RebuildStates makes the state table again from the redo log and the messages it points to, each record under the number
+// that its message carries (R-B-50 to R-B-52). Where two messages carry one number, which 3.1 brings about, an open one
+// goes before a finished one and the later before the earlier; the other open ones get numbers at the end (R-B-67). It gives
+// what it could not do as the original numbering has it.
+func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, warn func(Warning)) error {
+	if err := t.States.RemoveAll(); err != nil {
+		return err
+	}
+	rows, err := foldRedo(ctx, log, t.Redo)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	next := rows[0].number
+	for i := range rows {
+		next = max(next, rows[i].number+1)
+		if rows[i].noGroup && rows[i].State == txstate.Prepared {
+			warn(Warning{Kind: KindNoGroup, File: "commitlog", Offset: rows[i].CommitOffset, Text: fmt.Sprintf(
+				"the prepared message at %d, number %d, has no PGROUP: it is open, and no producer can be asked", rows[i].CommitOffset, rows[i].number)})
+		}
+	}
+	// Of one number the row that keeps it comes first.
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(closed(a), closed(b)), cmp.Compare(b.CommitOffset, a.CommitOffset))
+	})
+	var moved []row
+	for i, r := range rows {
+		if i > 0 && r.number == rows[i-1].number {
+			if r.State == txstate.Prepared {
+				moved = append(moved, r)
+			}
+			continue
+		}
+		if err := putRow(t.States, r); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(moved, func(a, b row) int { return cmp.Compare(a.CommitOffset, b.CommitOffset) })
+	for _, r := range moved {
+		warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: next * txstate.RecordSize, Text: fmt.Sprintf(
+			"the open transactions at %d and another carry number %d; this one is now number %d", r.CommitOffset, r.number, next)})
+		r.number = next
+		next++
+		if err := putRow(t.States, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRow appends a row, with as many fillers before it as the numbers ask for.
+func putRow(t *txstate.Table, r row) error {
+	if first, next := t.Bounds(); next > first && r.number > next {
+		near, err := t.Get(next - 1)
+		if err != nil {
+			return err
+		}
+		if err := t.Fill(r.number, txstate.Filler(near)); err != nil {
+			return err
+		}
+	}
+	return t.Append(r.number, r.Record)
+}
+
+func closed(r row) int {
+	if r.State == txstate.Prepared {
+		return 0
+	}
+	return 1
+}
+
+// foldRedo reads the redo log into one row for each prepared message that the commit log still has, in log order.
+func foldRedo(ctx context.Context, log *commitlog.Log, redo *redolog.Log) ([]row, error) {
+	first, end := redo.Bounds()
+	rows := make([]row, 0, (end-first)/2+1)
+	n := 0
+	for e, err := range redo.Replay(first) {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if e.TagsCode != redolog.Prepared {
+			i, ok := slices.BinarySearchFunc(rows, e.TagsCode, func(r row, offset int64) int { return cmp.Compare(r.CommitOffset, offset) })
+			if !ok || rows[i].State != txstate.Prepared {
+				continue // its message is gone, or the first end counts
+			}
+			if err := endRow(log, e.PhysicalOffset, &rows[i].Record); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		r, v, err := log.Read(e.PhysicalOffset)
+		if errors.Is(err, mappedfile.ErrOutOfRange) {
+			continue // deleted with its segment, or in a gap
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{r.QueueOffset, message.Lookup(r.Properties, message.PropertyProducerGroup) == nil, prepared(&r)})
+		v.Release()
+	}
+	return rows, nil
+}
+
+// endRow sets the state that the record at offset brought about.
+func endRow(log *commitlog.Log, offset int64, to *txstate.Record) error {
+	r, v, err := log.Read(offset)
+	if errors.Is(err, mappedfile.ErrOutOfRange) {
+		to.State = txstate.RolledBack
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	to.State = txstate.State(r.SysFlag.Transaction())
+	return nil
+}
+
+// redoCheck compares the events that a walk meets with the units of the redo log.
+type redoCheck struct {
+	next    func() (redolog.Entry, error, bool)
+	stop    func()
+	unit    redolog.Entry
+	have    bool  // unit holds the next one to compare
+	end     bool  // the redo log is at its end
+	good    int64 // index behind the last unit that agrees, or lies before the walk
+	missing int64 // physical offset of the first record that the redo log lacks, -1 none
+	highest int64 // number of prepared messages: the greatest queue offset, -1 none
+}
+
+// newRedoCheck starts a comparison for a walk from a physical offset on.
+func newRedoCheck(l *redolog.Log, from int64) *redoCheck {
+	first, _ := l.Bounds()
+	c := &redoCheck{good: first, missing: -1, highest: -1}
+	c.next, c.stop = iter.Pull2(l.Replay(first))
+	for c.peek() && c.unit.PhysicalOffset < from {
+		c.take()
+	}
+	return c
+}
+
+// peek makes the next unit stand in c.unit. A unit that cannot be believed ends the redo log.
+func (c *redoCheck) peek() bool {
+	if !c.have && !c.end {
+		var err error
+		var ok bool
+		if c.unit, err, ok = c.next(); !ok || err != nil {
+			c.end = true
+			return false
+		}
+		c.have = true
+	}
+	return c.have
+}
+
+func (c *redoCheck) take() {
+	c.good, c.have = c.unit.Index+1, false
+}
+
+// meet compares a record of the log.
+func (c *redoCheck) meet(r *commitlog.Record) {
+	u, ok := event(r)
+	if !ok {
+		return
+	}
+	if u.TagsCode == redolog.Prepared {
+		c.highest = max(c.highest, r.QueueOffset)
+	}
+	if c.missing >= 0 {
+		return
+	}
+	if c.peek() && c.unit.Unit == u {
+		c.take()
+		return
+	}
+	c.missing = r.PhysicalOffset
+	c.end, c.have = true, false
+}
+
+// statesAgree compares the state table with the redo log and the messages, and says what does not agree; "" if all does. It
+// costs a pass over the redo log and a look at each open transaction.
+func (p *planner) statesAgree() (string, error) {
+	set, err := p.Tx.Redo.OpenSet()
+	if err != nil {
+		return "", err
+	}
+	open := 0
+	first, next := p.Tx.States.Bounds()
+	for e, err := range p.Tx.States.All(first) {
+		if err != nil {
+			return fmt.Sprintf("record %d cannot be read: %v", e.Number, err), nil
+		}
+		if !set.Has(e.CommitOffset) {
+			return fmt.Sprintf("record %d is open, but the redo log knows no open transaction at %d", e.Number, e.CommitOffset), nil
+		}
+		if why := p.recordAgrees(e); why != "" {
+			return why, nil
+		}
+		open++
+	}
+	for offset := range set.All() {
+		if _, err := p.Log.Peek(offset); err == nil {
+			open--
+		}
+	}
+	if open != 0 {
+		return fmt.Sprintf("it has %d open transactions too few", -open), nil
+	}
+	if p.w.redo.highest >= 0 && p.w.redo.highest+1 != next {
+		return fmt.Sprintf("it ends at %d, the last prepared message has number %d", next, p.w.redo.highest), nil
+	}
+	return "", nil
+}
+
+// recordAgrees compares an open record with its message.
+func (p *planner) recordAgrees(e txstate.Entry) string {
+	r, v, err := p.Log.Read(e.CommitOffset)
+	if errors.Is(err, mappedfile.ErrOutOfRange) {
+		return "" // its segment was deleted
+	}
+	if err != nil {
+		return fmt.Sprintf("record %d: %v", e.Number, err)
+	}
+	defer v.Release()
+	switch want := prepared(&r); {
+	case r.SysFlag.Transaction() != message.FlagPrepared:
+		return fmt.Sprintf("record %d points to a message at %d that is not a prepared one", e.Number, e.CommitOffset)
+	case r.QueueOffset != e.Number:
+		return fmt.Sprintf("record %d holds the message at %d, which has number %d: the table was renumbered", e.Number, e.CommitOffset, r.QueueOffset)
+	case want != e.Record:
+		return fmt.Sprintf("record %d does not fit its message at %d", e.Number, e.CommitOffset)
+	}
+	return ""
+}
+
+// planTransactions decides what is cut off the redo log, and whether the state table is made again.
+func (p *planner) planTransactions() error {
+	if p.Tx == nil {
+		return nil
+	}
+	_, end := p.Tx.Redo.Bounds()
+	c := p.w.redo
+	p.d.redoCut = c.good
+	stale := c.good < end || c.missing >= 0
+	if stale && !(p.Unclean && c.good == end) {
+		p.d.warn(Warning{Kind: KindStaleRedo, File: redolog.Dir, Offset: c.good * redolog.UnitSize, Text: fmt.Sprintf(
+			"units %d to %d are cut and made again from the log", c.good, end-1)})
+	}
+	if p.Unclean || stale {
+		p.d.remakeStates = true
+		return nil
+	}
+	why, err := p.statesAgree()
+	if why != "" {
+		p.d.remakeStates = true
+		p.d.warn(Warning{Kind: KindStateTable, File: txstate.Dir, Text: why})
+	}
+	return err
+}

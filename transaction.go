@@ -1,0 +1,150 @@
+package rocketstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// Engine is where a store keeps its transactions.
+type Engine int
+
+// The engines.
+const (
+	// EngineByDirectory is the engine that the directory shows; in a new one that of the dialect.
+	EngineByDirectory Engine = iota
+	// StateTable is that of 3.1: prepared records in the log, a table of their states and a redo log.
+	StateTable
+	// HalfTopic is that of 4.3 and later: half messages in a topic of their own.
+	HalfTopic
+)
+
+// String names the engine as config/rocketstore.json does.
+func (e Engine) String() string { return [...]string{"by directory", "stateTable", "halfTopic"}[e] }
+
+// Why a transaction cannot be ended. The texts are those that RocketMQ answers with.
+var (
+	ErrNoPrepared   = errors.New("find prepared transaction message failed")
+	ErrWrongGroup   = errors.New("the producer group wrong")
+	ErrWrongNumber  = errors.New("the transaction state table offset wrong")
+	ErrAlreadyEnded = errors.New("the transaction was ended before")
+)
+
+// TransactionEnd asks for the end of a transaction.
+type TransactionEnd struct {
+	ProducerGroup  string
+	PreparedOffset int64 // physical offset of the prepared message. Wire: commitLogOffset
+	Number         int64 // queue offset that putting it gave, or that a check handed out. Wire: tranStateTableOffset
+	Commit         bool  // else it is rolled back
+}
+
+// OpenTransaction is a prepared message that is neither committed nor rolled back.
+type OpenTransaction struct {
+	Number         int64 // in the state table, or queue offset in the half topic
+	PhysicalOffset int64 // of the prepared or half message
+	Size           int32 // of its record, bytes
+	StoreTimestamp int64 // ms, of the prepared or half message
+	GroupHash      int32 // Java String.hashCode of the producer group
+	Checks         int   // how often its producer was asked, as far as is known
+}
+
+// engine is one way to keep transactions.
+type engine interface {
+	// put stores a prepared message.
+	put(ctx context.Context, m *message.Message) (PutResult, error)
+	// end stores the outcome, once.
+	end(ctx context.Context, e TransactionEnd) (PutResult, error)
+	// open yields what is open, in the order in which it was prepared.
+	open(ctx context.Context) iter.Seq2[OpenTransaction, error]
+}
+
+const retryTopicPrefix = "%RETRY%"
+
+// isPrepared says whether a message that is put begins a transaction: it says so by flag or by property, and is not a
+// committed one that is sent back for a retry and still carries the marks (protocol.md E4).
+func isPrepared(m *message.Message) bool {
+	if strings.HasPrefix(m.Topic, retryTopicPrefix) || m.SysFlag.Transaction() == message.FlagCommit || m.SysFlag.Transaction() == message.FlagRollback {
+		return false
+	}
+	marked, _ := m.Properties.Get(message.PropertyTransactionPrepared)
+	return m.SysFlag.Transaction() == message.FlagPrepared || marked == "true"
+}
+
+// EndTransaction commits or rolls back a prepared message: a committed one enters its queue, as a record of its own. A
+// transaction is ended once; a second end gives ErrAlreadyEnded and changes nothing. What does not fit the prepared
+// message gives ErrNoPrepared, ErrWrongGroup or ErrWrongNumber (R-B-48). Other errors are those of Put.
+func (s *Store) EndTransaction(ctx context.Context, e TransactionEnd) (PutResult, error) {
+	if err := s.writable(); err != nil {
+		return PutResult{}, err
+	}
+	return s.engine.end(ctx, e)
+}
+
+// OpenTransactions yields the transactions that are open, in the order in which they were prepared. It sees every end that
+// returned before the call.
+func (s *Store) OpenTransactions(ctx context.Context) iter.Seq2[OpenTransaction, error] {
+	return func(yield func(OpenTransaction, error) bool) {
+		if err := s.readable(ctx); err != nil {
+			yield(OpenTransaction{}, err)
+			return
+		}
+		for t, err := range s.engine.open(ctx) {
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
+}
+
+// ending remembers which transactions are being ended, from the check that they are open until the dispatch has noted the
+// end, so that two ends at the same moment do not both count.
+type ending map[int64]int64 // prepared offset -> offset behind the end's record; maxOffset while it is not yet appended
+
+const maxOffset = int64(^uint64(0) >> 1)
+
+// begin claims the end of a transaction; false: somebody has claimed it.
+func (s *Store) claim(preparedOffset int64) bool {
+	s.endMu.Lock()
+	defer s.endMu.Unlock()
+	if _, taken := s.ending[preparedOffset]; taken {
+		return false
+	}
+	done := s.dispatched.Load()
+	for at, end := range s.ending {
+		if end <= done {
+			delete(s.ending, at)
+		}
+	}
+	s.ending[preparedOffset] = maxOffset
+	return true
+}
+
+// settleClaim says where the claimed end was written; 0: it was not.
+func (s *Store) settleClaim(preparedOffset, end int64) {
+	s.endMu.Lock()
+	defer s.endMu.Unlock()
+	if end == 0 {
+		delete(s.ending, preparedOffset)
+		return
+	}
+	s.ending[preparedOffset] = end
+}
+
+// StateTableInfo says what the transaction structures of 3.1 hold.
+type StateTableInfo struct {
+	First, Next int64 // number of the first record, and the one that the next prepared message gets
+	RedoUnits   int64 // units in the redo log
+}
+
+// StateTableInfo is false when the store's engine is another one.
+func (s *Store) StateTableInfo() (StateTableInfo, bool) {
+	if s.tx == nil {
+		return StateTableInfo{}, false
+	}
+	first, next := s.tx.States.Bounds()
+	from, end := s.tx.Redo.Bounds()
+	return StateTableInfo{first, next, end - from}, true
+}
