@@ -21,6 +21,9 @@ func (s *Store) start() {
 	})
 	s.background.Go(func() { s.dispatch(ctx) })
 	s.background.Go(func() { s.checkpoints(ctx) })
+	if !s.opts.HoldDelayed {
+		s.background.Go(func() { s.deliver(ctx) })
+	}
 }
 
 // dispatch feeds the derived structures with what is appended. It is the loop that recovery replays with.

@@ -90,7 +90,7 @@ func TestGoldenStoresOpenComplete(t *testing.T) {
 			exp := golden.Load(t, name)
 			dir := golden.Unpack(t, name)
 			before := golden.Snapshot(t, dir)
-			s, err := rocketstore.Open(dir, nil)
+			s, err := rocketstore.Open(dir, &rocketstore.Options{HoldDelayed: true})
 			switch base := filepath.Base(name); {
 			case base == "abort-badcrc", base == "batchcq":
 				refused, ok := errors.AsType[*recovery.RefusedError](err)
@@ -131,7 +131,7 @@ func TestGoldenStoresOpenComplete(t *testing.T) {
 				}
 			}
 			require.NoError(t, s.Close(t.Context()))
-			again, err := rocketstore.Open(dir, nil)
+			again, err := rocketstore.Open(dir, &rocketstore.Options{HoldDelayed: true})
 			require.NoError(t, err)
 			require.True(t, again.Report().Trusted)
 			require.Equal(t, want, readQueues(t, again))

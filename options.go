@@ -48,6 +48,9 @@ type Options struct {
 	// DelayLevels is messageDelayLevel. Default: the dialect's.
 	DelayLevels string
 
+	// HoldDelayed leaves delayed messages where they wait, instead of delivering them when they are due.
+	HoldDelayed bool
+
 	// Sync says when a put is acknowledged. Default commitlog.SyncInterval.
 	Sync commitlog.SyncPolicy
 	// FlushEvery bounds what a power cut may lose under SyncInterval. Default: the dialect's, 500 ms or 1 s.

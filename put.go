@@ -32,6 +32,9 @@ func (r PutResult) MessageID() string { return message.OffsetID(r.StoreHost, r.P
 // Put appends one message. Under commitlog.SyncGroup it returns after the record is on the device, unless the message has
 // the property WAIT with another value than "true".
 //
+// A message with the property DELAY waits under SCHEDULE_TOPIC_XXXX and is delivered from there when its level's time is
+// over. One with TRAN_MSG or the prepared flag begins a transaction: [Store.EndTransaction] ends it.
+//
 // A message that cannot be stored gives an error that matches commitlog.ErrMessageIllegal; a full disk one that matches
 // syscall.ENOSPC, and puts succeed again when there is room. With commitlog.ErrSyncTimeout and the context's own error the
 // message is stored, only not known to be durable.
@@ -42,11 +45,10 @@ func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) 
 	if isPrepared(m) {
 		return s.engine.put(ctx, m)
 	}
-	queue, err := s.queue(m.Topic, m.QueueID)
-	if err != nil {
-		return PutResult{}, err
+	if level := s.delayLevel(m); level > 0 {
+		return s.putDelayed(ctx, m, level)
 	}
-	return s.append(ctx, m, queue, waits(m))
+	return s.putNow(ctx, m)
 }
 
 // append encodes a message and appends its record.

@@ -27,13 +27,13 @@ func TestGoldenTransactionsKeepTheirNumbers(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			exp, dir := golden.Load(t, name), golden.Unpack(t, name)
-			s, err := rocketstore.Open(dir, nil)
+			s, err := rocketstore.Open(dir, &rocketstore.Options{HoldDelayed: true})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = s.Abandon() })
 			want := exp.Derived().OpenTransactions
 			require.ElementsMatch(t, want, openSet(t, s))
 			require.NoError(t, s.Close(t.Context()))
-			s, err = rocketstore.Open(dir, nil)
+			s, err = rocketstore.Open(dir, &rocketstore.Options{HoldDelayed: true})
 			require.NoError(t, err)
 			require.True(t, s.Report().Trusted)
 			require.ElementsMatch(t, want, openSet(t, s))

@@ -18,7 +18,7 @@ func (a *app) put() *cobra.Command {
 		Short: "Append one message to a store, which is made if it is not there",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			m.Body = []byte(body)
+			m.Body, w.opts.HoldDelayed = []byte(body), true
 			for _, p := range [][2]string{{message.PropertyKeys, key}, {message.PropertyTags, tag}} {
 				if p[1] == "" {
 					continue

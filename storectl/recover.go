@@ -72,6 +72,7 @@ directory is not opened, the error says what is there, and the exit status is 1.
 			if err := w.must(args[0]); err != nil {
 				return err
 			}
+			w.opts.HoldDelayed = true
 			out, err := recoverStore(cmd.Context(), args[0], &w.opts, count)
 			if err != nil {
 				return err
