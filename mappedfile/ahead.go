@@ -150,7 +150,11 @@ func (g *background) makeAhead() {
 	}
 	g.want, g.busy = -1, true
 	g.mu.Unlock()
-	s, err := g.q.make(start, true)
+	var s *segment
+	err := g.q.settle() // as in roll: the names before it first
+	if err == nil {
+		s, err = g.q.make(start, true)
+	}
 	if err != nil {
 		g.q.opts.Logger.Warn("making a segment ahead", "file", g.q.pathOf(start), "err", err)
 	} else {

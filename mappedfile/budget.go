@@ -1,6 +1,9 @@
 package mappedfile
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Budget is a limit on mapped segments, and with them on open files, that many queues share. When a segment has to be
 // mapped and the limit is reached, segments that nobody looks at are unmapped and their files closed, those first that
@@ -13,6 +16,7 @@ type Budget struct {
 	hand  *handle // a ring of all open handles; the hand points at the next candidate
 	count int
 	bytes int64
+	over  atomic.Bool // more are mapped than should be, since views are out; stored with mu held
 }
 
 // NewBudget gives a budget of maxMapped segments; less than 1 counts as 1.
@@ -28,6 +32,7 @@ func (b *Budget) Stats() (mapped int, bytes int64) {
 // add enters h, which is in use, and unmaps others while there are too many.
 func (b *Budget) add(h *handle) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.hand == nil {
 		h.prev, h.next = h, h
 		b.hand = h
@@ -37,6 +42,21 @@ func (b *Budget) add(h *handle) {
 	}
 	b.count++
 	b.bytes += int64(len(h.bytes))
+	b.evict()
+}
+
+// released is told that a handle is no longer in use. It makes up for what could not be unmapped before.
+func (b *Budget) released() {
+	if !b.over.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evict()
+}
+
+// evict unmaps segments while there are too many. The caller holds mu, which is let go in between.
+func (b *Budget) evict() {
 	// Twice around is enough: the first round takes the marks away.
 	for tries := 2 * b.count; b.count > b.max && tries > 0; tries-- {
 		v := b.hand
@@ -51,7 +71,7 @@ func (b *Budget) add(h *handle) {
 			b.mu.Lock()
 		}
 	}
-	b.mu.Unlock()
+	b.over.Store(b.count > b.max)
 }
 
 // remove takes h out when its mapping has ended.
@@ -68,4 +88,5 @@ func (b *Budget) remove(h *handle) {
 	h.prev, h.next = nil, nil
 	b.count--
 	b.bytes -= int64(len(h.bytes))
+	b.over.Store(b.count > b.max)
 }

@@ -36,7 +36,7 @@ type segment struct {
 // is held by views and by whoever works with the file.
 type handle struct {
 	refs  atomic.Int32
-	used  atomic.Bool // since the budget's hand last passed
+	used  atomic.Bool // again after it was mapped, since the budget's hand last passed
 	seg   *segment
 	file  File
 	m     Mapping
@@ -65,8 +65,13 @@ func (h *handle) tryAcquire() bool {
 func (h *handle) release() {
 	n := h.refs.Add(-1)
 	invariant.Check(n >= 0, "a view is released once")
-	if n == 0 {
+	switch n {
+	case 0:
 		h.end()
+	case 1:
+		if b := h.seg.q.opts.Budget; b != nil {
+			b.released()
+		}
 	}
 }
 
@@ -116,7 +121,6 @@ func (s *segment) adopt(f File, access Access) (*handle, error) {
 	}
 	h := &handle{seg: s, file: f, m: m, bytes: m.Bytes()}
 	h.refs.Store(2) // the segment's and the caller's
-	h.used.Store(true)
 	s.handles.Add(1)
 	s.q.mapped.Add(1)
 	s.q.mappedBytes.Add(int64(len(h.bytes)))

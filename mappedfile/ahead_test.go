@@ -1,0 +1,123 @@
+package mappedfile_test
+
+import (
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+)
+
+// R-E-010: the next segment lies ready under its own name, all zero, before it is needed.
+func TestSegmentAheadIsReadyBeforeItIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := crashfs.New(memfs.New())
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true, Populate: page, Reserve: mappedfile.ReserveWhole})
+		put(t, q, "abc")
+		synctest.Wait()
+		require.Equal(t, make([]byte, page), readFile(t, fsys, "log/"+seg(page)))
+		require.Equal(t, make([]byte, page), readFile(t, fsys.Image(0), "log/"+seg(page)), "durable already")
+		require.Len(t, q.Segments(), 1, "not part of the queue yet")
+
+		require.NoError(t, q.Fill([]byte("b")))
+		require.NoError(t, q.Sync(0))
+		steps := fsys.Steps()
+		fsys.CrashAfter(steps) // the roll needs nothing of the disk
+		put(t, q, "next")
+		require.Equal(t, mappedfile.Stats{Segments: 2, Mapped: 2, MappedBytes: 2 * page, Syncs: 1, Made: 2, MadeAhead: 1}, q.Stats())
+		require.NoError(t, q.Abandon())
+	})
+}
+
+func TestUnusedSegmentAheadIsRemovedByCloseAndKeptByACrash(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			fsys := memfs.New()
+			q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true})
+			put(t, q, "abc")
+			synctest.Wait()
+			want := 1
+			if crash {
+				require.NoError(t, q.Abandon())
+				want = 2
+			} else {
+				require.NoError(t, q.Close())
+			}
+			entries, err := fsys.ReadDir("log")
+			require.NoError(t, err)
+			require.Len(t, entries, want)
+			require.Zero(t, fsys.Mappings())
+
+			// What a crash left is used again.
+			q = open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true})
+			require.NoError(t, q.SetEnd(3))
+			require.NoError(t, q.Fill([]byte("b")))
+			put(t, q, "next")
+			require.NoError(t, q.Close())
+			require.Len(t, q.Segments(), 2)
+		})
+	}
+}
+
+// A disk that is full in the background is no error until the segment is needed.
+func TestFailureToMakeASegmentAheadHarmsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := crashfs.New(memfs.New())
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true, Reserve: mappedfile.ReserveWhole})
+		put(t, q, "abc")
+		synctest.Wait()
+		fsys.Fail(crashfs.OpAllocate, "", syscall.ENOSPC)
+		put(t, q, strings.Repeat("x", page-3))
+		put(t, q, "takes the one that was made before")
+		synctest.Wait()
+		require.NoError(t, q.Fill([]byte("b")))
+		require.ErrorIs(t, second(q.Append([]byte("x"))), syscall.ENOSPC)
+		entries, err := fsys.ReadDir("log")
+		require.NoError(t, err)
+		require.Len(t, entries, 2, "nothing half made is left")
+		fsys.Fail(crashfs.OpAllocate, "", nil)
+		require.Equal(t, int64(2*page), put(t, q, "room again"))
+		require.NoError(t, q.Sync(0))
+		require.NoError(t, q.Close())
+	})
+}
+
+// The kernel may have dropped other names with it.
+func TestFailedSyncOfTheDirectoryInTheBackgroundIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := crashfs.New(memfs.New())
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true})
+		fsys.Fail(crashfs.OpSyncDir, "", syscall.EIO)
+		put(t, q, "abc")
+		synctest.Wait()
+		fsys.Fail(crashfs.OpSyncDir, "", nil)
+		require.ErrorIs(t, q.Sync(0), syscall.EIO)
+		require.ErrorIs(t, second(q.Append([]byte("x"))), syscall.EIO)
+		require.NoError(t, q.Abandon())
+	})
+}
+
+func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for i := range 50 {
+		q := open(t, memfs.New(), "log", mappedfile.Options{SegmentSize: page, Ahead: true, Mode: mappedfile.Staged, Populate: page})
+		for range 5 {
+			put(t, q, strings.Repeat("x", page))
+		}
+		if i%2 == 0 {
+			require.NoError(t, q.Close())
+		} else {
+			require.NoError(t, q.Abandon())
+		}
+		// Close waits for it, so it is gone now and not soon; its very last instructions may still run.
+		for runtime.NumGoroutine() > before {
+			runtime.Gosched()
+		}
+	}
+}
