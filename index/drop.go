@@ -7,12 +7,18 @@ import (
 )
 
 // DropAfterTime removes what an unclean stop may have left torn, t being the checkpoint's index time in ms: the first file
-// that ends after t, is not full or has a damaged header, and all files behind it. (Java removes by time alone. A file that is
-// not full was not synced for the checkpoint, and nothing is put again into a file that is followed by another one, so a
-// clock that went back would lose keys.) Files of length 0 go as well. [Index.DroppedFrom] says where the index has to be
-// made again from. It returns the files removed, newest first, as paths; the removal is durable.
+// that ends after t, is not full or has a damaged header, and all files behind it; and all behind the first file that ends
+// exactly at t, for that is the one whose end became the index time ([Index.FullThrough]). Java removes by time alone; but a
+// file that is not full was not synced for the checkpoint, one behind it may seem older since the clock went back, and nothing
+// is put again into a file that another one follows. Files of length 0 go as well. [Index.DroppedFrom] says where the index
+// has to be made again from. It returns the files removed, newest first, as paths; the removal is durable.
 func (x *Index) DropAfterTime(t int64) ([]string, error) {
-	return x.dropTail(func(f *file) bool { return !f.full() || f.head.EndTimestamp > t })
+	covered := false
+	return x.dropTail(func(f *file) bool {
+		behind := covered
+		covered = covered || f.head.EndTimestamp == t
+		return behind || !f.full() || f.head.EndTimestamp > t
+	})
 }
 
 // DropFrom removes the first file whose end offset is physicalOffset or more, or whose header is damaged, and all files
@@ -60,7 +66,12 @@ func (x *Index) dropTail(bad func(*file) bool) ([]string, error) {
 		if err := x.remove(f.path, &names); err != nil {
 			return names, err
 		}
+		// Each for itself: an older removal that reached the disk alone would leave a hole, which nothing can fill.
+		if err := x.syncDir(); err != nil {
+			return names, err
+		}
 	}
+	n := len(names)
 	for ; len(x.empty) > 0; x.empty = x.empty[1:] {
 		if err := x.remove(path.Join(x.dir, x.empty[0]), &names); err != nil {
 			return names, err
@@ -70,7 +81,10 @@ func (x *Index) dropTail(bad func(*file) bool) ([]string, error) {
 	if keep > 0 {
 		x.newest = x.files[keep-1].name
 	}
-	return names, x.removed(names)
+	if len(names) == n {
+		return names, nil
+	}
+	return names, x.syncDir()
 }
 
 // noteDropped remembers what the files from keep on held.
@@ -109,11 +123,8 @@ func (x *Index) remove(name string, names *[]string) error {
 	return nil
 }
 
-// removed makes removals durable.
-func (x *Index) removed(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
+// syncDir makes removals durable.
+func (x *Index) syncDir() error {
 	if err := x.fsys.SyncDir(x.dir); err != nil {
 		return x.fail(fmt.Errorf("sync directory %s: %w", x.dir, err))
 	}
@@ -141,7 +152,10 @@ func (x *Index) DeleteBefore(logMin int64) ([]string, error) {
 			return names, err
 		}
 	}
-	return names, x.removed(names)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return names, x.syncDir()
 }
 
 // endsBefore says whether all records of the oldest file lie below logMin. Where its header is damaged, the next file's begins

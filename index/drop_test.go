@@ -40,15 +40,15 @@ func TestDropAfterTimeRemovesWhatMayBeTorn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fsys, x := filled(t)
 			all := names(t, fsys)
-			_, any := x.DroppedFrom()
-			require.False(t, any)
+			_, some := x.DroppedFrom()
+			require.False(t, some)
 			dropped, err := x.DropAfterTime(tt.time)
 			require.NoError(t, err)
 			require.Len(t, names(t, fsys), tt.left)
 			require.Len(t, dropped, 4-tt.left)
 			require.Equal(t, "index/"+all[3], dropped[0]) // newest first: a crash leaves no hole
-			from, any := x.DroppedFrom()
-			require.True(t, any)
+			from, some := x.DroppedFrom()
+			require.True(t, some)
 			require.Equal(t, tt.from, from)
 			require.Equal(t, tt.found, offsets(t, x, "a"))
 			require.Equal(t, tt.left, fsys.Mappings())
@@ -94,8 +94,8 @@ func TestDropFromRemovesFilesThatReachBeyondTheLog(t *testing.T) {
 		_, err := x.DropFrom(tt.offset)
 		require.NoError(t, err)
 		require.Len(t, names(t, fsys), tt.left)
-		from, any := x.DroppedFrom()
-		require.Equal(t, tt.any, any)
+		from, some := x.DroppedFrom()
+		require.Equal(t, tt.any, some)
 		require.Equal(t, tt.from, from)
 	}
 }
@@ -107,8 +107,8 @@ func TestDroppedFromIsTheLowestOfAllDrops(t *testing.T) {
 		require.NoError(t, err)
 		put(t, x, 650, start, "a b c")
 	}
-	from, any := x.DroppedFrom()
-	require.True(t, any)
+	from, some := x.DroppedFrom()
+	require.True(t, some)
 	require.Equal(t, int64(200), from)
 }
 
@@ -123,8 +123,8 @@ func TestDamagedFilesAreDropped(t *testing.T) {
 		x = open(t, fsys, tiny, nil)
 		_, err := x.DropFrom(1 << 40)
 		require.NoError(t, err)
-		from, any := x.DroppedFrom()
-		require.True(t, any)
+		from, some := x.DroppedFrom()
+		require.True(t, some)
 		require.Equal(t, want, from)
 		require.Len(t, names(t, fsys), place)
 	}
@@ -145,8 +145,8 @@ func TestDeleteBeforeRemovesFilesBelowTheLogsMinimum(t *testing.T) {
 			require.Equal(t, "index/"+all[0], deleted[0])
 		}
 		require.Equal(t, all[4-tt.left:], names(t, fsys))
-		_, any := x.DroppedFrom()
-		require.False(t, any)
+		_, some := x.DroppedFrom()
+		require.False(t, some)
 		require.Equal(t, tt.left, fsys.Mappings())
 	}
 }

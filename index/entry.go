@@ -98,5 +98,5 @@ func keyHash[T string | []byte](topicHash int32, key T) int32 {
 	return message.HashMore(topicHash, key)
 }
 
-// Slot is the number of the slot of a hash, signed or absolute, among so many.
+// Slot is the number of the slot of a hash, signed or absolute, among so many; there is at least one.
 func Slot(hash, slots int32) int32 { return message.AbsHash(hash) % slots }

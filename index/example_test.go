@@ -3,6 +3,7 @@ package index_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
@@ -48,7 +49,7 @@ func ExampleScanFile() {
 	if err := x.Put(index.Keys{Topic: []byte("T"), Keys: []byte("k1 k2"), PhysicalOffset: 42, StoreTimestamp: 1_700_000_000_000}); err != nil {
 		fmt.Println(err)
 	}
-	f, err := fsys.OpenFile("index/20231114221320000", 0, 0)
+	f, err := fsys.OpenFile("index/20231114221320000", os.O_RDONLY, 0)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -2,12 +2,14 @@ package index_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/internal/golden"
+	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
 
@@ -66,11 +68,16 @@ func FuzzScan(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			for range d.Slots() {
+			for s, err := range d.Slots() {
+				require.Less(t, s.Slot, slots)
+				require.True(t, err == nil || errors.Is(err, mappedfile.ErrCorrupt))
 			}
-			for range d.Entries() {
+			for e, err := range d.Entries() {
+				require.Less(t, e.Number, d.Shape.Entries)
+				require.True(t, err == nil || errors.Is(err, mappedfile.ErrCorrupt))
 			}
-			for range d.Check() {
+			for err := range d.Check() {
+				require.ErrorIs(t, err, mappedfile.ErrCorrupt)
 			}
 		}
 		if s, ok, err := index.InferShape("f", bytes.NewReader(b), size); err == nil && ok {
@@ -126,13 +133,13 @@ func ends(t *testing.T, x *index.Index) {
 // FuzzInferShape damages a real file: what is inferred is its shape or nothing.
 func FuzzInferShape(f *testing.F) {
 	name := "rocketmq-3.1.4/mid-transaction"
-	real := goldenFiles(f, golden.Unpack(f, name))[0]
+	whole := goldenFiles(f, golden.Unpack(f, name))[0]
 	shape := shapeOf(golden.Load(f, name))
 	f.Add(uint16(0), byte(0))
 	f.Add(uint16(39), byte(3))
 	f.Add(uint16(240+24), byte(1))
 	f.Fuzz(func(t *testing.T, at uint16, flip byte) {
-		b := bytes.Clone(real)
+		b := bytes.Clone(whole)
 		b[int(at)%len(b)] ^= flip
 		s, ok, err := index.InferShape("f", bytes.NewReader(b), int64(len(b)))
 		require.NoError(t, err)

@@ -27,9 +27,7 @@ var (
 
 const start = int64(1_700_000_000_000) // ms, 2023-11-14 22:13:20 UTC
 
-// disk is a fresh directory of the operating system.
-func disk(tb testing.TB) mappedfile.FS { return folder(tb, tb.TempDir()) }
-
+// folder is a directory of the operating system.
 func folder(tb testing.TB, dir string) mappedfile.FS {
 	tb.Helper()
 	fsys, err := mappedfile.OpenDir(dir, nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
@@ -98,9 +99,9 @@ func (k *Keys) drop(n int) int {
 
 // believed is the newest file whose header can be believed, nil if there is none.
 func (x *Index) believed() *file {
-	for i := len(x.files) - 1; i >= 0; i-- {
-		if x.files[i].damaged == nil {
-			return x.files[i]
+	for _, f := range slices.Backward(x.files) {
+		if f.damaged == nil {
+			return f
 		}
 	}
 	return nil
@@ -108,8 +109,7 @@ func (x *Index) believed() *file {
 
 // already counts the entries at the end of the index that are of the record at an offset.
 func (x *Index) already(physicalOffset int64) (n int, err error) {
-	for i := len(x.files) - 1; i >= 0; i-- {
-		f := x.files[i]
+	for _, f := range slices.Backward(x.files) {
 		if f.damaged != nil {
 			continue
 		}

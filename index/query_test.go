@@ -268,7 +268,7 @@ func TestQueriesRunWhilePutsSyncsAndDeletionsGoOn(t *testing.T) {
 			if err := x.Sync(); err != nil {
 				t.Error(err)
 			}
-			if _, err := x.DeleteBefore(offset.Load() - 5000); err != nil {
+			if _, err := x.DeleteBefore(offset.Load() - 1000); err != nil {
 				t.Error(err)
 			}
 			x.Files()
@@ -276,7 +276,7 @@ func TestQueriesRunWhilePutsSyncsAndDeletionsGoOn(t *testing.T) {
 			x.FullThrough()
 		}
 	})
-	for i := range int64(20_000) {
+	for i := range int64(5000) {
 		put(t, x, i, start+i, fmt.Sprintf("key%d", i%5))
 		offset.Store(i)
 	}

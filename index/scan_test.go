@@ -3,11 +3,13 @@ package index_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
 func dump(t *testing.T, b []byte, slots int32) *index.Dump {
@@ -42,10 +44,14 @@ func TestScanGoesOnBehindDamage(t *testing.T) {
 
 func TestScanStopsWhenTheCallerDoes(t *testing.T) {
 	d := dump(t, filledFile(t, index.Shape{Slots: 3, Entries: 9}, nil, 0, 6), 3)
-	for range d.Entries() {
+	for e, err := range d.Entries() {
+		require.NoError(t, err)
+		require.Equal(t, int32(1), e.Number)
 		break
 	}
-	for range d.Slots() {
+	for s, err := range d.Slots() {
+		require.NoError(t, err)
+		require.NotZero(t, s.Newest)
 		break
 	}
 }
@@ -55,7 +61,8 @@ func TestScanBoundsAHeaderThatCountsTooMuch(t *testing.T) {
 	for _, count := range []int32{10, 1 << 30, 1<<31 - 1} {
 		binary.BigEndian.PutUint32(b[36:], uint32(count))
 		n := 0
-		for range dump(t, b, 3).Entries() {
+		for _, err := range dump(t, b, 3).Entries() {
+			require.NoError(t, err)
 			n++
 		}
 		require.Equal(t, 8, n)
@@ -105,20 +112,50 @@ func TestCheckFindsEachContradiction(t *testing.T) {
 				require.NoError(t, err)
 			}
 			tt.harm(b)
-			var text string
+			var found []error
 			for err := range dump(t, b, 2).Check() {
-				requireCorruptFile(t, err)
-				text += err.Error() + "\n"
+				require.ErrorIs(t, err, mappedfile.ErrCorrupt)
+				require.ErrorContains(t, err, "index/f: offset ")
+				found = append(found, err)
 			}
-			require.Contains(t, text, tt.want)
-			for range dump(t, b, 2).Check() {
+			require.ErrorContains(t, errors.Join(found...), tt.want)
+			for err := range dump(t, b, 2).Check() {
+				require.Error(t, err)
 				break
 			}
 		})
 	}
 }
 
-func requireCorruptFile(t *testing.T, err error) {
-	t.Helper()
-	require.ErrorContains(t, err, "index/f: offset ")
+// hugeSlots is a file of 70 million slots, more than a check looks at together, and of one entry, whose slot is the last.
+type hugeSlots struct{}
+
+func (hugeSlots) ReadAt(b []byte, off int64) (int, error) {
+	const slots = 70_000_000
+	clear(b)
+	for at, part := range map[int64][]byte{
+		0:                    index.Header{SlotCount: 1, IndexCount: 2}.AppendTo(nil),
+		40 + 4*(slots-1):     {0, 0, 0, 1},
+		40 + 4*slots + 20:    index.Entry{KeyHash: slots - 1}.AppendTo(nil),
+		40 + 4*(slots/2) + 1: {7},
+	} {
+		for i, c := range part {
+			if p := at + int64(i) - off; p >= 0 && p < int64(len(b)) {
+				b[p] = c
+			}
+		}
+	}
+	return len(b), nil
+}
+
+func TestCheckOfVeryManySlotsGoesInRounds(t *testing.T) {
+	s := index.Shape{Slots: 70_000_000, Entries: 2}
+	d, err := index.ScanFile("index/f", hugeSlots{}, s.Size(), s.Slots)
+	require.NoError(t, err)
+	var found []error
+	for err := range d.Check() {
+		found = append(found, err)
+	}
+	require.Len(t, found, 1)
+	requireCorrupt(t, found[0], "index/f", 140_000_040, "slot 35000000 begins with entry 458752, the newest is 0")
 }
