@@ -1,0 +1,5 @@
+//go:build !race
+
+package namesrv_test
+
+const raceEnabled = false
