@@ -45,7 +45,7 @@ func Open(fsys fs.FS) (*Dir, error) {
 	for _, e := range entries {
 		if slices.Contains([]string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, transactionDir, recovery.CheckpointFile, configDir}, e.Name()) {
 			d := &Dir{fsys: fsys}
-			d.lineOf = sync.OnceValues(func() (*recovery.Identity, error) { return recovery.Identify(d.mapped()) })
+			d.lineOf = sync.OnceValues(d.findLine)
 			return d, nil
 		}
 	}

@@ -41,8 +41,8 @@ const (
 	BadSize Kind = "lengths do not add up"
 	// BadPlace: a whole record that states another physical offset than where it lies: left over from an earlier life.
 	BadPlace Kind = "record at another place than it says"
-	// BadCRC: a body does not match its CRC.
-	BadCRC Kind = "body CRC does not match"
+	// BadCRC: a record's body does not match its CRC, or the whole record that in its last property.
+	BadCRC Kind = "wrong CRC"
 	// BadBlank: the blank at the end of a commit log file states another length than what is left of the file.
 	BadBlank Kind = "blank of another length than what is left"
 	// Zeros: zeros where a record or unit should be, with further ones behind.

@@ -10,8 +10,10 @@ import (
 	"strconv"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/recovery"
 	"github.com/rocketstore/rocketstore/txstate"
 )
 
@@ -306,17 +308,15 @@ func (s *survey) transactions(ctx context.Context) error {
 func (s *survey) line(ctx context.Context) error {
 	id, err := s.dir.lineOf()
 	if err != nil {
-		return s.failed(ctx, ".", err)
+		id = &recovery.Identity{Line: dialect.V49().Name, Why: "it could not be looked at"}
+		if err := s.failed(ctx, ".", err); err != nil {
+			return err
+		}
 	}
 	s.id.Dialect, s.id.Why = id.Line, id.Why
 	if s.later > id.Line && !s.dir.exists(transactionDir) {
 		s.id.Dialect, s.id.Why = s.later, s.why
 	}
-	switch s.id.Line = s.id.Dialect; s.id.Dialect {
-	case "4.9":
-		s.id.Line = "4.x"
-	case "5.3":
-		s.id.Line = "5.x"
-	}
+	s.id.Line = lineName(s.id.Dialect)
 	return nil
 }

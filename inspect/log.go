@@ -9,7 +9,8 @@ import (
 	"github.com/rocketstore/rocketstore/commitlog"
 )
 
-// DamagedCRC is [LogRecord.Damaged] of a record whose body does not match its CRC.
+// DamagedCRC is [LogRecord.Damaged] of a record whose body does not match its CRC, or that as a whole does not match the
+// CRC in its last property (__CRC32#, 5.2.0 and later).
 const DamagedCRC = "crc"
 
 // LogRecord is one record of the commit log.
@@ -109,9 +110,12 @@ func (w *logWalk) segment(ctx context.Context, d *Dir, seg Segment) bool {
 		found := l.s.Next()
 		switch {
 		case l.s.Offset() >= w.limits.To:
+			if found {
+				w.follows(l.s.Offset())
+			}
 			return false
 		case found:
-			if !w.record(l, l.s.Record(), "") {
+			if !w.found(l) {
 				return false
 			}
 		default:
@@ -120,6 +124,23 @@ func (w *logWalk) segment(ctx context.Context, d *Dir, seg Segment) bool {
 			}
 		}
 	}
+}
+
+// found deals with the record at which the scanner stands.
+func (w *logWalk) found(l *logFile) bool {
+	if f, bad := l.checkPropertyCRC(); bad {
+		return w.badCRC(l, f)
+	}
+	return w.record(l, l.s.Record(), "")
+}
+
+// badCRC reports a record that does not match one of its CRCs, and gives it.
+func (w *logWalk) badCRC(l *logFile, f Finding) bool {
+	w.follows(f.From)
+	f.To = f.From + int64(l.s.Record().Size)
+	w.open = &f
+	w.close()
+	return w.record(l, l.s.Record(), DamagedCRC)
 }
 
 // record gives one record to the caller.
@@ -178,13 +199,8 @@ func (w *logWalk) damage(l *logFile) (more, ok bool) {
 		return false, w.yield(LogRecord{}, err)
 	}
 	if f.Kind == BadCRC {
-		if !w.record(l, l.s.Record(), DamagedCRC) {
-			return false, false
-		}
-		f.To = f.From + int64(l.s.Record().Size)
-		w.open = &f
-		w.close()
-		return l.s.Resume(), true
+		ok = w.badCRC(l, f)
+		return ok && l.s.Resume(), ok
 	}
 	w.follows(f.From)
 	if r, torn := l.torn(); torn {

@@ -1,12 +1,14 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
 )
 
 // logFile is one commit log file that is being scanned.
@@ -94,6 +96,19 @@ func (l *logFile) finding() (Finding, error) {
 	return f, nil
 }
 
+// checkPropertyCRC checks the present record against the CRC in its last property, if it has that.
+func (l *logFile) checkPropertyCRC() (Finding, bool) {
+	r := l.s.Record()
+	if !bytes.Contains(r.Properties, []byte(message.PropertyCRC32)) {
+		return Finding{}, false
+	}
+	stored, computed, ok := commitlog.PropertyCRC(r.AppendTo(nil))
+	return Finding{
+		Kind: BadCRC, Severity: Error, File: l.seg.File, Offset: l.pos(), From: l.s.Offset(),
+		Text: fmt.Sprintf("CRC of the record does not match its property: %08x computed, %08x stored", computed, stored),
+	}, ok && stored != computed
+}
+
 // maxTorn bounds the size of a record that torn reads.
 const maxTorn = 16 << 20
 
@@ -141,7 +156,12 @@ func (d *Dir) recordIn(seg Segment, off int64, report func(Finding)) (LogRecord,
 	defer l.f.Close()
 	l.s.SeekTo(off)
 	if l.s.Next() {
-		return LogRecord{File: seg.File, Record: *l.s.Record()}, true, nil
+		r := LogRecord{File: seg.File, Record: *l.s.Record()}
+		if f, bad := l.checkPropertyCRC(); bad {
+			r.Damaged = DamagedCRC
+			report(f)
+		}
+		return r, true, nil
 	}
 	if l.s.Ending() != commitlog.EndDamage {
 		return LogRecord{}, false, nil

@@ -37,7 +37,10 @@ var errStop = errors.New("stop")
 // walk says whether the caller wants more.
 func (w *unitWalk[U]) walk(ctx context.Context, segs []Segment) bool {
 	for _, seg := range segs {
-		err := w.segment(ctx, seg)
+		err := ctx.Err()
+		if err == nil {
+			err = w.segment(ctx, seg)
+		}
 		var none U
 		if errors.Is(err, errStop) || err != nil && !w.yield(place{}, none, err) || ctx.Err() != nil {
 			return false
