@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -174,7 +175,7 @@ func checkReport(t *testing.T, s *rocketstore.Store, want *expectation) {
 	case "null":
 		require.EqualValues(t, -1, r.TruncatedAt)
 	default:
-		require.Equal(t, string(want.TruncatedAt), fmt.Sprint(r.TruncatedAt))
+		require.Equal(t, string(want.TruncatedAt), strconv.FormatInt(r.TruncatedAt, 10))
 	}
 	for _, w := range want.Warnings {
 		n := 0

@@ -91,8 +91,8 @@ func TestGoldenStoresOpenComplete(t *testing.T) {
 			dir := golden.Unpack(t, name)
 			before := golden.Snapshot(t, dir)
 			s, err := rocketstore.Open(dir, &rocketstore.Options{HoldDelayed: true})
-			switch base := filepath.Base(name); {
-			case base == "abort-badcrc", base == "batchcq":
+			switch filepath.Base(name) {
+			case "abort-badcrc", "batchcq":
 				refused, ok := errors.AsType[*recovery.RefusedError](err)
 				require.True(t, ok, "%v", err)
 				require.NotEmpty(t, refused.File)

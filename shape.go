@@ -126,11 +126,20 @@ func (s *Store) chooseIndex(id *recovery.Identity, note *config.Marker) error {
 	return nil
 }
 
-// refuseForeign refuses to write what we can only read.
+// refuseForeign refuses to write what we can only read, or not even that.
 func (s *Store) refuseForeign(id *recovery.Identity) error {
-	if !s.opts.ReadOnly && id.BatchQueues {
-		return &recovery.RefusedError{Kind: recovery.KindBatchQueue, File: recovery.BatchQueueDir,
-			Text: "the store has batch queues, which are read but not written; open it read-only"}
+	switch {
+	case s.opts.ReadOnly:
+	case id.BatchQueues:
+		return &recovery.RefusedError{
+			Kind: recovery.KindBatchQueue, File: recovery.BatchQueueDir,
+			Text: "the store has batch queues, which are read but not written; open it read-only",
+		}
+	case id.RocksDB:
+		return &recovery.RefusedError{
+			Kind: recovery.KindRocksDB, File: recovery.QueueDir,
+			Text: "the queues are a RocksDB database, which is not supported; the commit log can be read",
+		}
 	}
 	return nil
 }

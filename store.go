@@ -86,6 +86,35 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
+// Plan says what opening dir for writing would do, and changes nothing: it runs the code that opening runs, up to the first
+// change. The list are the files that would change.
+func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []recovery.Change, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.ReadOnly = true
+	s := &Store{opts: opts, fsys: opts.FS}
+	if s.fsys == nil {
+		if s.fsys, err = mappedfile.OpenDir(dir, &mappedfile.DirOptions{ReadOnly: true}); err != nil {
+			return nil, nil, err
+		}
+	}
+	defer func() { _ = s.release() }() // nothing was written
+	if err := s.identify(); err != nil {
+		return nil, nil, err
+	}
+	parts, err := s.openParts()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := recovery.Plan(ctx, parts, &s.opts.Recovery)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, d.Changes(parts), nil
+}
+
 // open does the steps of opening; on an error the caller releases what was taken.
 func (s *Store) open(ctx context.Context) error {
 	if !s.opts.ReadOnly {

@@ -40,6 +40,7 @@ type Identity struct {
 	Line                               string // "3.1", "4.9" or "5.3": the name of the dialect
 	Why                                string // what shows it
 	Certain                            bool   // something shows it; else it is what nothing speaks against
+	RocksDB                            bool   // the queues are a RocksDB database (5.2+)
 	BatchQueues                        bool   // there are batch queues (5.x)
 	CommitLog, Queue, StateTable, Redo Size
 	IndexSlots, IndexEntries           int32 // 0: no file tells
@@ -85,6 +86,7 @@ func (id *Identity) line(fsys mappedfile.FS, names map[string]bool, signedHash b
 		return nil
 	}
 	id.BatchQueues = names[BatchQueueDir]
+	id.RocksDB = isRocksDB(fsys, QueueDir)
 	if names["transaction"] {
 		return set("3.1", "there is a folder transaction")
 	}
@@ -114,6 +116,12 @@ func (id *Identity) line(fsys mappedfile.FS, names map[string]bool, signedHash b
 	}
 	id.Line, id.Why = "4.9", "nothing tells otherwise"
 	return nil
+}
+
+// isRocksDB says whether a directory is a RocksDB database: it has a file CURRENT that names the manifest.
+func isRocksDB(fsys mappedfile.FS, dir string) bool {
+	has, err := contains(fsys, path.Join(dir, "CURRENT"), "MANIFEST-")
+	return err == nil && has
 }
 
 // sampleRecords is how many records of the first and of the last segment are looked at.

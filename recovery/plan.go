@@ -52,8 +52,8 @@ type Options struct {
 	OnDamage OnDamage
 	// StartAnew lets a store whose log is empty drop queues and index that are not. Default: refused.
 	StartAnew bool
-	// VerifyBytes is how much of the log's end is compared with the queues after a clean stop that was not our own.
-	// Default 1 GiB, never less than the last segment.
+	// VerifyBytes is how much of the log's end is compared with queues and index, at the least, after every stop but a clean
+	// one of our own. Default 1 GiB, never less than the last segment.
 	VerifyBytes int64
 	// IndexSafe lets the checkpoint's index time count for the start. Java: messageIndexSafe.
 	IndexSafe bool
@@ -97,11 +97,12 @@ type Decision struct {
 	redoCut      int64 // units of the redo log from this index on are cut
 	remakeStates bool  // the state table is made again
 	anew         bool
-	keep         Beyond // what a cut by choice takes away
+	missing      []Change // queues that the replay adds to
+	readable     int64    // behind the last record that can be read, damage or not
+	keep         Beyond   // what a cut by choice takes away
 }
 
-// Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing, on disk or in the
-// parts. An error means that it could not look; what speaks against opening is in the decision.
+// Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing on disk. An error means that it could not look; what speaks against opening is in the decision.
 func Plan(ctx context.Context, p *Parts, o *Options) (*Decision, error) {
 	began := time.Now()
 	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}}
@@ -180,6 +181,7 @@ func (p *planner) decide(ctx context.Context) error {
 	}
 	p.d.Start, p.d.Reason = start, reason
 	p.d.Records, p.d.Bytes, p.d.Gaps = p.w.records, p.w.bytes, p.w.gaps
+	p.d.readable = max(p.w.end, p.w.beyond.End)
 	p.d.LogEnd, p.d.lastTime, p.d.LastRecord, p.d.replayFrom = p.w.end, p.w.lastTime, p.w.last, start
 	return p.conclude()
 }
@@ -224,9 +226,18 @@ func (p *planner) chooseStart() (int64, string, error) {
 		// 3.1 gives transactions new numbers and leaves stale units, so all of it is compared.
 		return segments[0].Start, "state table and redo log are compared with the whole log", nil
 	}
+	start, reason := p.verifyStart(segments)
 	if !p.Unclean {
-		return p.cleanStart(segments)
+		return start, reason, nil
 	}
+	if by, why := p.checkpointStart(segments); by <= start {
+		start, reason = by, why
+	}
+	return start, reason, nil
+}
+
+// checkpointStart is the segment that the checkpoint and our own note of it point to.
+func (p *planner) checkpointStart(segments []mappedfile.SegmentInfo) (int64, string) {
 	limit := p.Checkpoint.Min(p.Derive.Dialect)
 	if p.opts.IndexSafe {
 		limit = min(limit, p.Checkpoint.Index)
@@ -250,19 +261,19 @@ func (p *planner) chooseStart() (int64, string, error) {
 		start = p.Hint.Dispatched - p.Hint.Dispatched%p.Log.SegmentSize()
 		reason = "segment up to which our last checkpoint was complete"
 	}
-	return max(start, segments[0].Start), reason, nil
+	return max(start, segments[0].Start), reason
 }
 
-// cleanStart goes back from the last segment as far as VerifyBytes reaches.
-func (p *planner) cleanStart(segments []mappedfile.SegmentInfo) (int64, string, error) {
+// verifyStart goes back from the last segment as far as VerifyBytes reaches.
+func (p *planner) verifyStart(segments []mappedfile.SegmentInfo) (int64, string) {
 	i := len(segments) - 1
 	for sum := p.Log.SegmentSize(); i > 0 && sum+p.Log.SegmentSize() <= p.opts.VerifyBytes; i-- {
 		sum += p.Log.SegmentSize()
 	}
 	if i == 0 {
-		return segments[0].Start, "clean stop: the whole log is compared with the queues", nil
+		return segments[0].Start, "the whole log is compared with queues and index"
 	}
-	return segments[i].Start, fmt.Sprintf("clean stop: the last %d segments are compared with the queues", len(segments)-i), nil
+	return segments[i].Start, fmt.Sprintf("the last %d segments are compared with queues and index", len(segments)-i)
 }
 
 // taken says whether a queue offset belongs to a record that lies before end.
@@ -287,13 +298,17 @@ func (p *planner) conclude() error {
 		if w.beyond.Records > 0 {
 			p.damaged(c)
 		} else {
-			p.d.warn(Warning{Kind: KindTornTail, File: c.File, Offset: c.Offset, From: w.end, To: w.end + p.d.CutBytes,
-				Text: fmt.Sprintf("the log ends here: %v; %d bytes cut", c.Err, p.d.CutBytes)})
+			p.d.warn(Warning{
+				Kind: KindTornTail, File: c.File, Offset: c.Offset, From: w.end, To: w.end + p.d.CutBytes,
+				Text: fmt.Sprintf("the log ends here: %v; %d bytes cut", c.Err, p.d.CutBytes),
+			})
 		}
 	}
 	if w.beyond.Stale > 0 && p.d.Refused == nil {
-		p.d.warn(Warning{Kind: KindStaleRecords, File: file, From: w.end, To: w.beyond.End,
-			Text: fmt.Sprintf("%d records behind the end at %d are left over from an earlier cut", w.beyond.Stale, w.end)})
+		p.d.warn(Warning{
+			Kind: KindStaleRecords, File: file, From: w.end, To: w.beyond.End,
+			Text: fmt.Sprintf("%d records behind the end at %d are left over from an earlier cut", w.beyond.Stale, w.end),
+		})
 	}
 	if w.last < 0 && w.end == p.d.LogStart {
 		p.emptyLog()
@@ -304,6 +319,7 @@ func (p *planner) conclude() error {
 	if err := p.planQueues(); err != nil {
 		return err
 	}
+	p.notePlanned()
 	p.planIndex()
 	if err := p.planTransactions(); err != nil {
 		return err
@@ -317,12 +333,16 @@ func (p *planner) damaged(c *mappedfile.CorruptError) {
 	what := fmt.Sprintf("%v; behind it lie %d good records of %d bytes, at %d to %d", c.Err, b.Records, b.Bytes, b.First, b.Last)
 	if p.opts.OnDamage == CutAndKeep {
 		p.d.keep = b
-		p.d.warn(Warning{Kind: KindCut, File: c.File, Offset: c.Offset, From: p.w.end, To: b.End,
-			Text: what + "; cut by OnDamage, kept in lost+found"})
+		p.d.warn(Warning{
+			Kind: KindCut, File: c.File, Offset: c.Offset, From: p.w.end, To: b.End,
+			Text: what + "; cut by OnDamage, kept in lost+found",
+		})
 		return
 	}
-	p.d.Refused = &RefusedError{Kind: KindDamage, File: c.File, Offset: c.Offset, Err: c,
-		Text: what + "; nothing was changed: look with the inspection tools, restore the bytes, or open with OnDamage to end the log here and keep the rest aside"}
+	p.d.Refused = &RefusedError{
+		Kind: KindDamage, File: c.File, Offset: c.Offset, Err: c,
+		Text: what + "; nothing was changed: look with the inspection tools, restore the bytes, or open with OnDamage to end the log here and keep the rest aside",
+	}
 }
 
 // emptyLog decides about queues without a log.

@@ -76,6 +76,9 @@ func (p *planner) needs(start int64) (int64, string) {
 			need, reason = offset, why
 		}
 	}
+	if limit := p.Checkpoint.Min(p.Derive.Dialect); p.Unclean && p.w.last >= 0 && limit > p.w.lastTime {
+		lower(p.d.LogStart, fmt.Sprintf("the checkpoint (%d) is later than the last record (%d), so it proves nothing", limit, p.w.lastTime))
+	}
 	for _, k := range p.w.sortedQueues() {
 		sp := p.w.queues[k]
 		if sp.first == 0 || sp.firstPhysical <= p.d.LogStart {
@@ -121,14 +124,8 @@ func (p *planner) planQueues() error {
 		if err := q.SetMax(found); err != nil {
 			return err
 		}
-		end := found
-		if sp := p.w.queues[queueKey{q.Topic(), q.ID()}]; sp != nil {
-			end = min(found, sp.last+1)
-			if found <= sp.last && !p.Unclean {
-				p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
-					"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})
-			}
-		} else if end, err = p.goodEnd(q, found); err != nil {
+		end, err := p.queueEnd(q, found)
+		if err != nil {
 			return err
 		}
 		if end < found {
@@ -143,6 +140,20 @@ func (p *planner) planQueues() error {
 		}
 	}
 	return nil
+}
+
+// queueEnd is where a queue is cut before the replay: behind the last record that the walk saw of it, or where it agrees with
+// the log. Units that are missing there the replay adds.
+func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
+	sp := p.w.queues[queueKey{q.Topic(), q.ID()}]
+	if sp == nil {
+		return p.goodEnd(q, found)
+	}
+	if found <= sp.last && !p.Unclean {
+		p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
+			"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})
+	}
+	return min(found, sp.last+1), nil
 }
 
 // indexNeeds gives the place from which records must go into the index again, -1 for none.

@@ -21,6 +21,7 @@ const (
 	KindLost          = "lost messages"             // units whose records lie in a gap of the log
 	KindCut           = "cut by choice"             // OnDamage: what was cut, and where it is kept
 	KindBatchQueue    = "batch queue"               // recognised, not written
+	KindRocksDB       = "RocksDB queues"            // recognised, not supported
 	KindDamage        = "damage in the log"         // refused: bytes that cannot be believed, with good records behind them
 	KindEmptyLog      = "empty log"                 // refused: no record in the log, but units in queues
 	KindNumberTwice   = "transaction number twice"  // two messages carry one number of the state table

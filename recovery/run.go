@@ -42,8 +42,12 @@ func Run(ctx context.Context, p *Parts, o *Options) (*Report, *Dispatcher, error
 	return &d.Report, live, err
 }
 
-// Adopt makes the parts of a store that is opened for reading stand where a decision says they end. It changes nothing on disk.
+// Adopt makes the parts of a store that is opened for reading stand where a decision says they end. It changes nothing on
+// disk. Of a store that would not be opened for writing all is left as it lies: what is damaged in it is not served.
 func Adopt(p *Parts, d *Decision) error {
+	if d.Refused != nil {
+		return p.Log.SetEnd(max(d.readable, d.LogEnd), d.lastTime)
+	}
 	if err := p.Log.SetEnd(d.LogEnd, d.lastTime); err != nil {
 		return err
 	}

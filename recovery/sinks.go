@@ -72,6 +72,9 @@ func (s *queueSink) put(p Placement) error {
 		}
 	}
 	first, end := q.Bounds()
+	if end > first && p.QueueOffset > end+maxHole || p.QueueOffset > maxQueueOffset {
+		return s.putAtEnd(q, p)
+	}
 	switch {
 	case p.QueueOffset < 0 || p.QueueOffset < first && end > first:
 		return nil // its file was deleted
@@ -101,6 +104,25 @@ func (s *queueSink) put(p Placement) error {
 		s.warn(w)
 	}
 	return q.Set(p.QueueOffset, p.Unit)
+}
+
+// A queue offset that lies farther behind the end of its queue than maxHole, or above maxQueueOffset, is not believed: no
+// checksum covers the field, and filling the hole would fill the disk.
+const (
+	maxHole        = 1 << 24
+	maxQueueOffset = 1 << 48
+)
+
+// putAtEnd puts a unit with an absurd queue offset where the queue ends, as the original does with every offset that is
+// too high, so that the message can be read.
+func (s *queueSink) putAtEnd(q *consumequeue.Queue, p Placement) error {
+	_, end := q.Bounds()
+	if p.Unit.PhysicalOffset < q.MaxPhysical() {
+		return nil // there since an earlier dispatch
+	}
+	s.warn(Warning{Kind: KindHole, File: "commitlog", Offset: p.Unit.PhysicalOffset, Text: fmt.Sprintf(
+		"the record at %d claims queue offset %d of %s, which ends at %d; it is put there", p.Unit.PhysicalOffset, p.QueueOffset, q.Dir(), end)})
+	return q.Append(end, p.Unit)
 }
 
 // indexSink puts keys into the index.

@@ -377,7 +377,7 @@ func (p *planner) planTransactions() error {
 	c := p.w.redo
 	p.d.redoCut = c.good
 	stale := c.good < end || c.missing >= 0
-	if stale && !(p.Unclean && c.good == end) {
+	if stale && (!p.Unclean || c.good < end) {
 		p.d.warn(Warning{Kind: KindStaleRedo, File: redolog.Dir, Offset: c.good * redolog.UnitSize, Text: fmt.Sprintf(
 			"units %d to %d are cut and made again from the log", c.good, end-1)})
 	}

@@ -181,8 +181,10 @@ func (w *walk) look(ctx context.Context, rest []mappedfile.SegmentInfo) error {
 	}
 	if w.stop == nil && w.beyond.Records > 0 {
 		first := rest[0]
-		w.stop = &mappedfile.CorruptError{File: first.Name, Offset: w.end - first.Start,
-			Err: fmt.Errorf("%w: zeros, with records behind them", commitlog.ErrMagic)}
+		w.stop = &mappedfile.CorruptError{
+			File: first.Name, Offset: w.end - first.Start,
+			Err: fmt.Errorf("%w: zeros, with records behind them", commitlog.ErrMagic),
+		}
 	}
 	return nil
 }

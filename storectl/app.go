@@ -33,7 +33,7 @@ type app struct {
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.identify(), a.cat(), a.queues(), a.index(), a.get(), a.rebuild(),
-		a.recover(), a.put(), a.demo(),
+		a.recover(), a.plan(), a.put(), a.demo(),
 	}
 }
 

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// planned is what plan prints as JSON.
+type planned struct {
+	Open        string       `json:"open"` // "ok" or "refuse"
+	Unclean     bool         `json:"unclean"`
+	Start       int64        `json:"start"`  // where the check of the log begins
+	Reason      string       `json:"reason"` // why there
+	LogStart    int64        `json:"logStart"`
+	LogEnd      int64        `json:"logEnd"`
+	TruncatedAt *int64       `json:"truncatedAt"` // null: nothing is cut
+	CutBytes    int64        `json:"cutBytes"`
+	CutRecords  int64        `json:"cutRecords"`
+	Records     int64        `json:"records"` // checked
+	Changes     []changeRow  `json:"changes"`
+	Lost        []lostRow    `json:"lost,omitempty"`
+	Warnings    []warningRow `json:"warnings"`
+	EstimateMs  int64        `json:"estimateMs"` // of the time that opening takes
+	Error       *warningRow  `json:"error"`
+}
+
+type changeRow struct {
+	File string `json:"file"`
+	What string `json:"what"`
+}
+
+func (a *app) plan() *cobra.Command {
+	var w writing
+	cmd := &cobra.Command{
+		Use:   "plan DIR",
+		Short: "Say what opening a directory for writing would do, and do nothing",
+		Long: `Say what opening a directory for writing would do to it: where the check of the log begins and why,
+where the log would be cut, which files would change. It runs the code that opening runs, up to
+the first change, and changes nothing. Exit status 1: opening would be refused, or would cut.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.must(args[0]); err != nil {
+				return err
+			}
+			d, changes, err := rocketstore.Plan(cmd.Context(), args[0], &w.opts)
+			if err != nil && !refusal(err) {
+				return err
+			}
+			p := plannedOf(d, changes, err)
+			if p.Error != nil || p.TruncatedAt != nil {
+				a.status = max(a.status, statusFindings)
+			}
+			if a.json {
+				return a.line(p)
+			}
+			a.planned(p)
+			return nil
+		},
+	}
+	w.flags(cmd)
+	return cmd
+}
+
+func plannedOf(d *recovery.Decision, changes []recovery.Change, err error) *planned {
+	p := &planned{Open: "ok", Changes: []changeRow{}, Warnings: []warningRow{}}
+	if err != nil {
+		p.Open, p.Error = "refuse", refusalRow(err)
+		return p
+	}
+	var out outcome
+	out.report(&d.Report)
+	p.Unclean, p.Start, p.Reason, p.LogStart, p.LogEnd = d.Unclean, d.Start, d.Reason, d.LogStart, d.LogEnd
+	p.TruncatedAt, p.CutBytes, p.Records, p.Lost = out.TruncatedAt, out.CutBytes, d.Records, out.Lost
+	p.Warnings = append(p.Warnings, out.Warnings...)
+	p.CutRecords, _ = d.Cut()
+	for _, c := range changes {
+		p.Changes = append(p.Changes, changeRow(c))
+	}
+	// The replay reads what the check read, and writes what is derived from it.
+	p.EstimateMs = (2 * d.Planning).Milliseconds()
+	if d.Refused != nil {
+		p.Open, p.Error = "refuse", refusalRow(d.Refused)
+	}
+	return p
+}
+
+func (a *app) planned(p *planned) {
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(a.out, "%-12s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	stop := "clean"
+	if p.Unclean {
+		stop = "unclean"
+	}
+	say("last stop", "%s", stop)
+	say("check", "from %d: %s; %d records", p.Start, p.Reason, p.Records)
+	say("commit log", "%d to %d", p.LogStart, p.LogEnd)
+	if p.TruncatedAt != nil {
+		say("cut", "at %d, %d bytes, %d whole records among them", *p.TruncatedAt, p.CutBytes, p.CutRecords)
+	}
+	for _, c := range p.Changes {
+		say("change", "%s: %s", c.File, c.What)
+	}
+	for _, l := range p.Lost {
+		say("lost", "%s/%d: queue offsets %d to %d, the next one is %d", l.Topic, l.QueueID, l.FromOffset, l.ToOffset, l.NextReadable)
+	}
+	for _, w := range p.Warnings {
+		say("warning", "%s: %s: offset %d: %s", w.Kind, w.File, w.Offset, w.Text)
+	}
+	if p.Error != nil {
+		say("refused", "%s", p.Error.Text)
+		return
+	}
+	say("estimate", "opening takes about %v", time.Duration(p.EstimateMs)*time.Millisecond)
+}
