@@ -39,6 +39,15 @@ func byOffset(e *golden.Expected) map[int64]*golden.Record {
 	return m
 }
 
+// some are stores of each line, stopped cleanly and killed.
+func some() []string {
+	return []string{
+		"rocketmq-3.1.4/abort-lag", "rocketmq-3.1.4/clean", "rocketmq-3.1.4/mid-transaction", "rocketmq-4.9.7/abort",
+		"rocketmq-4.9.7/clean", "rocketmq-4.9.7/ipv6", "rocketmq-5.3.3/abort", "rocketmq-5.3.3/clean", "rocketmq-5.3.3/batchcq",
+		"rocketmq-5.3.3/ipv6",
+	}
+}
+
 func TestSegmentsAreNamedByTheirFirstByteAndHaveOneSize(t *testing.T) {
 	for _, name := range golden.Names() {
 		e := golden.Load(t, name)
@@ -63,7 +72,7 @@ func TestSegmentsAreNamedByTheirFirstByteAndHaveOneSize(t *testing.T) {
 }
 
 func TestBlankStandsWhereTheNextRecordsAndEightBytesDidNotFit(t *testing.T) {
-	for _, name := range golden.Names() {
+	for _, name := range some() {
 		e := golden.Load(t, name)
 		for _, blank := range e.Blanks() {
 			require.GreaterOrEqual(t, blank.Size, int32(8))
@@ -131,7 +140,7 @@ func TestPropertiesEndAsTheLineThatWroteThem(t *testing.T) {
 
 func TestVersion2IsForTopicsOfMoreThan127BytesOnly(t *testing.T) {
 	seen := 0
-	for _, name := range golden.Names() {
+	for _, name := range some() {
 		for _, r := range golden.Load(t, name).Records() {
 			require.Equal(t, len(r.Topic) > 127, r.Magic == 0xDAA320AB)
 			if r.Magic == 0xDAA320AB {
@@ -300,7 +309,7 @@ func TestTransactionsOf31InAllFiveFiles(t *testing.T) {
 }
 
 func TestCheckpointHasFiveTimesAndZeros(t *testing.T) {
-	for _, name := range golden.Names() {
+	for _, name := range some() {
 		e := golden.Load(t, name)
 		b, c := bytesOf(t, golden.Unpack(t, name), "checkpoint"), e.Checkpoint()
 		require.Len(t, b, 4096)
@@ -313,14 +322,17 @@ func TestCheckpointHasFiveTimesAndZeros(t *testing.T) {
 
 func TestAbortAndLockOfEachLine(t *testing.T) {
 	for _, name := range golden.Names() {
-		e, store := golden.Load(t, name), golden.Unpack(t, name)
+		e := golden.Load(t, name)
 		has := func(file string) bool {
 			return slices.ContainsFunc(e.Files(), func(f golden.FileInfo) bool { return f.Path == file })
 		}
 		require.Equal(t, e.Abort(), has("abort"))
 		require.Equal(t, e.Line() != "3.1", has("lock"))
 		require.Equal(t, e.Line() == "5.3", has("abort.bak"))
-		if has("lock") {
+	}
+	for _, name := range some() {
+		e, store := golden.Load(t, name), golden.Unpack(t, name)
+		if e.Line() != "3.1" {
 			require.Equal(t, "lock", string(bytesOf(t, store, "lock")))
 		}
 		if e.Abort() && e.Line() == "5.3" {
