@@ -94,9 +94,12 @@ func (d *Dir) exists(name string) bool {
 // file is an open file that can be read at any place.
 type file struct {
 	io.ReaderAt
-	io.Closer
-	size int64
+	closer io.Closer
+	size   int64
 }
+
+// close closes the file. What fails then does not matter: it was only read.
+func (f *file) close() { _ = f.closer.Close() }
 
 // open opens a regular file. It never blocks on pipes and devices: those are an error.
 func (d *Dir) open(name string) (*file, error) {
@@ -157,4 +160,4 @@ type readFile struct {
 func (f readFile) ReadAt(b []byte, off int64) (int, error) { return f.open.ReadAt(b, off) }
 
 // Close implements io.Closer.
-func (f readFile) Close() error { return errors.Join(f.File.Close(), f.open.Close()) }
+func (f readFile) Close() error { return errors.Join(f.File.Close(), f.open.closer.Close()) }

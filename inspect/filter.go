@@ -33,7 +33,7 @@ func (d *Dir) Match(f *Filter, r *LogRecord) bool {
 	case f.Key == "" && f.Tag == "" && f.UniqueKey == "":
 		return true
 	}
-	p := d.Properties(r.Record.Properties)
+	p := d.Properties(r.Properties)
 	return (f.Tag == "" || p[message.PropertyTags] == f.Tag) && (f.Key == "" || hasKey(p, f.Key)) &&
 		(f.UniqueKey == "" || p[message.PropertyUniqueKey] == f.UniqueKey)
 }

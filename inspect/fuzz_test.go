@@ -69,7 +69,8 @@ func look(t *testing.T, s tree) {
 			require.NoError(t, r.CheckBody())
 			require.Equal(t, int(r.Size), r.EncodedSize())
 		}
-		for range d.ByID(t.Context(), r.ID(), "", c.add) {
+		for _, err := range d.ByID(t.Context(), r.ID(), "", c.add) {
+			require.NoError(t, err)
 		}
 	}
 	for _, err := range d.Queues(t.Context(), inspect.QueueFilter{}, c.add) {

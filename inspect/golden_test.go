@@ -93,7 +93,7 @@ func goldenRecord(t *testing.T, d *inspect.Dir, r *inspect.LogRecord) golden.Rec
 		QueueOffset: r.QueueOffset, Flag: r.Flag, SysFlag: int32(r.SysFlag), BornTimestamp: r.BornTimestamp,
 		StoreTimestamp: r.StoreTimestamp, ReconsumeTimes: r.ReconsumeTimes,
 		PreparedTransactionOffset: r.PreparedTransactionOffset, BodyCRC: r.BodyCRC, BodyLength: int32(len(r.Body)),
-		BodyMD5: hex.EncodeToString(sum[:]), MsgID: r.ID(), Properties: d.Properties(r.Record.Properties),
+		BodyMD5: hex.EncodeToString(sum[:]), MsgID: r.ID(), Properties: d.Properties(r.Properties),
 		CRCWrong: r.Damaged == inspect.DamagedCRC,
 	}
 	var err error
@@ -163,7 +163,7 @@ func compareExtensions(t *testing.T, d *inspect.Dir, want *golden.Expected) {
 			bitmap = nil
 		}
 		q.Units = append(q.Units, golden.ExtUnit{
-			Offset: u.ExtEntry.Offset, Size: u.Size, TagsCode: u.TagsCode, StoreTime: u.StoreTime, Bitmap: bitmap, End: u.End,
+			Offset: u.Offset, Size: u.Size, TagsCode: u.TagsCode, StoreTime: u.StoreTime, Bitmap: bitmap, End: u.End,
 		})
 	}
 	require.Equal(t, want.ExtUnits(), got)

@@ -12,7 +12,7 @@ const seekData = 3 // SEEK_DATA of lseek(2)
 // nextData is the first position from pos on that does not lie in a hole of a sparse file; known is false when the file
 // system does not tell. Bytes in a hole read as zero.
 func nextData(f *file, pos int64) (off int64, known bool) {
-	s, ok := f.Closer.(*os.File)
+	s, ok := f.closer.(*os.File)
 	if !ok {
 		return 0, false
 	}

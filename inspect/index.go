@@ -51,7 +51,7 @@ func (d *Dir) IndexFiles(ctx context.Context, report func(Finding)) iter.Seq2[*I
 			more := yield(x, err)
 			if x != nil {
 				neighbour = x.Shape
-				x.open.Close()
+				x.open.close()
 			}
 			if !more {
 				return
@@ -111,7 +111,7 @@ func (d *Dir) openIndex(name string, neighbour index.Shape, report func(Finding)
 	}
 	x, err := newIndexFile(name, f, neighbour, report)
 	if x == nil || err != nil {
-		f.Close()
+		f.close()
 		if find, ok := corruption(err, BadIndex); ok {
 			report(find)
 			return nil, nil
@@ -137,7 +137,7 @@ func newIndexFile(name string, f *file, neighbour index.Shape, report func(Findi
 		return nil, err
 	}
 	x.Header = x.dump.Header
-	if err := x.Header.Check(shape); err != nil {
+	if err := x.Check(shape); err != nil {
 		report(Finding{Kind: BadIndex, Severity: Error, File: name, Text: err.Error()})
 	}
 	return x, nil

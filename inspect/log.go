@@ -50,7 +50,7 @@ func (d *Dir) unused(seg Segment) bool {
 	if err != nil {
 		return false
 	}
-	defer l.f.Close()
+	defer l.f.close()
 	return !l.s.Next() && l.s.Ending() == commitlog.EndZeros && !l.resume()
 }
 
@@ -100,7 +100,7 @@ func (w *logWalk) segment(ctx context.Context, d *Dir, seg Segment) bool {
 	if err != nil {
 		return w.yield(LogRecord{}, err)
 	}
-	defer l.f.Close()
+	defer l.f.close()
 	l.seekFrom(w.limits.From)
 	for n := 0; ; n++ {
 		if n%256 == 0 && ctx.Err() != nil {

@@ -153,7 +153,7 @@ func (d *Dir) recordIn(seg Segment, off int64, report func(Finding)) (LogRecord,
 	if err != nil {
 		return LogRecord{}, false, err
 	}
-	defer l.f.Close()
+	defer l.f.close()
 	l.s.SeekTo(off)
 	if l.s.Next() {
 		r := LogRecord{File: seg.File, Record: *l.s.Record()}

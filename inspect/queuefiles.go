@@ -128,7 +128,7 @@ func (d *Dir) zeroFile(seg Segment) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer f.close()
 	at, err := nextByte(f, 0, seg.Length)
 	return err == nil && at >= seg.Length
 }

@@ -107,7 +107,7 @@ func (d *Dir) extFile(q QueueFiles, seg Segment, report func(Finding), yield fun
 	if err != nil {
 		return yield(ExtUnit{}, err)
 	}
-	defer f.Close()
+	defer f.close()
 	for e, err := range consumequeue.ScanExt(seg.File, seg.Start, f, seg.Length) {
 		if find, ok := corruption(err, BadUnit); ok {
 			find.Text += "; nothing behind it in this file is read"

@@ -58,7 +58,7 @@ func (w *unitWalk[U]) segment(ctx context.Context, seg Segment) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.close()
 	for pos := int64(0); seg.Length-pos >= w.size; {
 		if pos, err = w.units(ctx, f, seg, pos); err != nil {
 			find, ok := corruption(err, BadUnit)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ func rows[T any](t *testing.T, args ...string) (rows []T, findings string, statu
 		d.DisallowUnknownFields()
 		var row T
 		err := d.Decode(&row)
-		if err == io.EOF { //nolint:errorlint // io.Decoder gives exactly this
+		if errors.Is(err, io.EOF) {
 			return rows, stderr.String(), status
 		}
 		require.NoError(t, err)

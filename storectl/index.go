@@ -91,15 +91,16 @@ func (a *app) indexHeader(x *inspect.IndexFile) error {
 	if err != nil {
 		return err
 	}
-	a.out.Write(bytes.TrimSuffix(row, []byte("}")))
-	a.out.WriteString(`,"slots":[`)
+	// A write that fails makes all later ones fail, and so the last.
+	_, _ = a.out.Write(bytes.TrimSuffix(row, []byte("}")))
+	_, _ = a.out.WriteString(`,"slots":[`)
 	comma := ""
 	for v, err := range x.Slots() {
 		if err != nil {
 			a.trouble(err)
 			break
 		}
-		a.out.WriteString(comma + "[" + itoa(int64(v.Slot)) + "," + itoa(int64(v.Newest)) + "]")
+		_, _ = a.out.WriteString(comma + "[" + itoa(int64(v.Slot)) + "," + itoa(int64(v.Newest)) + "]")
 		comma = ","
 	}
 	_, err = a.out.WriteString("]}\n")
