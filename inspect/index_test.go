@@ -20,7 +20,7 @@ const (
 func indexFile(keys []string, offsets []int64) []byte {
 	shape := index.Shape{Slots: testSlots, Entries: testEntries}
 	b := make([]byte, shape.Size())
-	h := index.Header{BeginTimestamp: 1, EndTimestamp: 2, IndexCount: 1}
+	h := index.Header{BeginTimestamp: 1, EndTimestamp: 2, BeginOffset: offsets[0], IndexCount: 1}
 	for i, key := range keys {
 		hash := index.KeyHash("TopicA", key)
 		slot := index.HeaderSize + index.Slot(hash, testSlots)*index.SlotSize
