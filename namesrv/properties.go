@@ -36,6 +36,7 @@ func settings() []property {
 		textProperty("tls.server.mode", func(o *Options) *string { return &o.TLS.Mode }),
 		textProperty("tls.server.certPath", func(o *Options) *string { return &o.TLS.CertFile }),
 		textProperty("tls.server.keyPath", func(o *Options) *string { return &o.TLS.KeyFile }),
+		{"tls.server.keyPassword", func(*Options) string { return "" }, noPassword, false},
 		textProperty("tls.server.trustCertPath", func(o *Options) *string { return &o.TLS.TrustFile }),
 		textProperty("tls.server.need.client.auth", func(o *Options) *string { return &o.TLS.ClientAuth }),
 		timeProperty("brokerTimeoutMillis", time.Millisecond, func(o *Options) *time.Duration { return &o.BrokerTimeout }),
@@ -43,6 +44,14 @@ func settings() []property {
 		countProperty("maxConnections", func(o *Options) *int { return &o.MaxConns }),
 		countProperty("frameMaxLength", func(o *Options) *int { return &o.MaxFrame }),
 	}
+}
+
+// noPassword takes no password: keys must not be encrypted.
+func noPassword(_ *Options, value string) error {
+	if value != "" {
+		return errors.New("allowed: nothing, since encrypted keys cannot be read")
+	}
+	return nil
 }
 
 func textProperty(name string, field func(*Options) *string) property {
@@ -109,6 +118,9 @@ func portProperty(name string) property {
 var ErrProperty = errors.New("property refused")
 
 func refuse(name, value string, err error) error {
+	if name == "tls.server.keyPassword" {
+		value = "…"
+	}
 	return fmt.Errorf("%w: %s = %q: %w", ErrProperty, name, value, err)
 }
 

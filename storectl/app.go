@@ -34,6 +34,7 @@ func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.identify(), a.cat(), a.queues(), a.index(), a.get(), a.rebuild(),
 		a.recover(), a.plan(), a.put(), a.demo(),
+		a.namesrv(),
 	}
 }
 
