@@ -26,7 +26,7 @@ import java.util.Map;
  * "ok" and, when that is false, "error". One process serves many directories, one after the other.
  *
  * <pre>
- * open     settings{}, start     load and, if asked, start: loaded, bounds, checkpoint
+ * open     settings{}            load and start: loaded, bounds and checkpoint as they were before the start
  * dump     logFileSize           every record by the real decoder, every queue with its units and what getMessage gives
  * at       offsets[]             the records at these physical offsets
  * query    keys[{topic,key}]     the physical offsets that the index finds for each
@@ -105,10 +105,8 @@ public final class StoreDriver {
             times.add(t);
         }
         answer.add("checkpoint", times);
-        if (command.get("start").getAsBoolean()) {
-            line.start();
-            settle();
-        }
+        line.start();
+        settle();
     }
 
     private void bounds(JsonObject answer) {
