@@ -239,7 +239,7 @@ func (s *Store) openTransactions(budget *mappedfile.Budget) error {
 // once, since they are what shows its line.
 func (s *Store) startEngine() error {
 	if s.tx == nil {
-		s.engine = &halfEngine{store: s}
+		s.engine = newHalfEngine(s)
 		return nil
 	}
 	s.engine = &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}}

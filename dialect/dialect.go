@@ -27,6 +27,10 @@ type Dialect struct {
 	KeepsSignedKeyHash bool
 	// CountsEveryIndexEntry: the index header's slot count grows with each entry; else with each slot first used.
 	CountsEveryIndexEntry bool
+	// ClampsIndexMillis: an index entry's time difference is bounded in milliseconds, before it becomes seconds; else after.
+	ClampsIndexMillis bool
+	// CountsEmptyIndex: a stop writes the index count 1 into an index file without entries; else it stays 0.
+	CountsEmptyIndex bool
 	// IndexesUniqueKey: UNIQ_KEY is indexed, before KEYS.
 	IndexesUniqueKey bool
 	// IndexesCommits: commit records are indexed.
@@ -56,7 +60,7 @@ const delayLevels16 = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m"
 func V31() *Dialect {
 	return &Dialect{
 		Name: "3.1", MaxMessageSize: 512 << 10, LimitsWholeRecord: true, MaxTopicLength: 127, MaxRetryTopicLength: 127,
-		EndsProperties: true, KeepsSignedKeyHash: true, CountsEveryIndexEntry: true, HasStateTable: true,
+		EndsProperties: true, KeepsSignedKeyHash: true, CountsEveryIndexEntry: true, ClampsIndexMillis: true, HasStateTable: true,
 		DelayLevels: delayLevels16, AsyncFlushMillis: 1000, TimestampKey: "timestatmp",
 	}
 }
@@ -75,7 +79,7 @@ func V53() *Dialect {
 	d := V49()
 	d.Name, d.MaxRetryTopicLength = "5.3", 255
 	d.WritesV2, d.EndsProperties, d.AbortHoldsPID, d.KeepsConfirmOffset = true, true, true, true
-	d.NamesTransaction = true
+	d.NamesTransaction, d.CountsEmptyIndex = true, true
 	return d
 }
 

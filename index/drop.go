@@ -12,13 +12,23 @@ import (
 // file that is not full was not synced for the checkpoint, one behind it may seem older since the clock went back, and nothing
 // is put again into a file that another one follows. Files of length 0 go as well. [Index.DroppedFrom] says where the index
 // has to be made again from. It returns the files removed, newest first, as paths; the removal is durable.
-func (x *Index) DropAfterTime(t int64) ([]string, error) {
-	covered := false
-	return x.dropTail(func(f *file) bool {
-		behind := covered
-		covered = covered || f.head.EndTimestamp == t
-		return behind || !f.full() || f.head.EndTimestamp > t
-	})
+func (x *Index) DropAfterTime(t int64) ([]string, error) { return x.DropTail(Synced(x.Files(), t)) }
+
+// Synced says how many of the files, from the oldest on, a checkpoint with index time t proves to be whole after an unclean
+// stop. [Index.DropAfterTime] keeps these.
+func Synced(files []FileInfo, t int64) int {
+	for i, f := range files {
+		if f.Damaged != nil || f.Header.IndexCount < f.Entries || f.Header.EndTimestamp > t || i > 0 && files[i-1].Header.EndTimestamp == t {
+			return i
+		}
+	}
+	return len(files)
+}
+
+// DropTail removes all files but the oldest keep. All else is as with [Index.DropAfterTime].
+func (x *Index) DropTail(keep int) ([]string, error) {
+	n := -1
+	return x.dropTail(func(*file) bool { n++; return n >= keep })
 }
 
 // DropFrom removes the first file whose end offset is physicalOffset or more, or whose header is damaged, and all files

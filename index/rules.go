@@ -28,12 +28,11 @@ type rules struct {
 	countsEmpty  bool // a stop writes the index count 1 into a file without entries
 }
 
-// rulesOf reads the rules off a dialect. The last two have no field of their own there, so each is tied to one that came with
-// it: they were read in the byte code of 3.1.4, 4.9.7 and 5.3.3 (IndexFile.putKey, IndexFile.shutdown).
+// rulesOf reads the rules off a dialect.
 func rulesOf(d *dialect.Dialect) rules {
 	return rules{
 		signedHash: d.KeepsSignedKeyHash, countsAll: d.CountsEveryIndexEntry, uniqueKey: d.IndexesUniqueKey,
-		clampsMillis: d.KeepsSignedKeyHash, countsEmpty: d.KeepsConfirmOffset,
+		clampsMillis: d.ClampsIndexMillis, countsEmpty: d.CountsEmptyIndex,
 	}
 }
 

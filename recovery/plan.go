@@ -93,7 +93,7 @@ type Decision struct {
 	lastTime     int64
 	queues       []queuePlan
 	indexFrom    int64 // records from here on go into the index
-	indexCut     int64 // index files that end there or later are dropped
+	indexKeep    int   // of the oldest index files; later ones are dropped
 	redoCut      int64 // units of the redo log from this index on are cut
 	remakeStates bool  // the state table is made again
 	anew         bool

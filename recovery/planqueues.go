@@ -189,16 +189,19 @@ func (p *planner) indexNeeds() (int64, string) {
 	return -1, ""
 }
 
-// indexKeeps is how many index files stay: after an unclean stop those that were full and synced by the checkpoint, and
-// never one that knows records behind the end of the log. [index.Index.DropAfterTime] and DropFrom go by the same rules.
+// indexKeeps is how many index files stay, the oldest ones: after an unclean stop those that the checkpoint proves to be
+// whole, and never one that knows records behind the end of the log.
 func (p *planner) indexKeeps(files []index.FileInfo) int {
-	for i, f := range files {
-		late := f.Header.EndTimestamp > p.Checkpoint.Index || f.Header.IndexCount < f.Entries
-		if f.Damaged != nil || f.Header.EndOffset >= p.indexCut() || p.Unclean && late {
+	keep := len(files)
+	if p.Unclean {
+		keep = index.Synced(files, p.Checkpoint.Index)
+	}
+	for i, f := range files[:keep] {
+		if f.Damaged != nil || f.Header.EndOffset >= p.indexCut() {
 			return i
 		}
 	}
-	return len(files)
+	return keep
 }
 
 // indexCut is the physical offset from which on the index is not to be kept: the end of the log, or the first record with
@@ -212,7 +215,10 @@ func (p *planner) indexCut() int64 {
 
 // planIndex notes from where on the index is made again.
 func (p *planner) planIndex() {
-	p.d.indexFrom, p.d.indexCut = p.d.LogEnd, p.indexCut()
+	p.d.indexFrom = p.d.LogEnd
+	if p.Index != nil {
+		p.d.indexKeep = p.indexKeeps(p.Index.Files())
+	}
 	from, why := p.indexNeeds()
 	if from < 0 {
 		return

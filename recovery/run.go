@@ -124,12 +124,7 @@ func (r *runner) cut() error {
 	if r.Index == nil {
 		return nil
 	}
-	if r.Unclean {
-		if _, err := r.Index.DropAfterTime(r.Checkpoint.Index); err != nil {
-			return err
-		}
-	}
-	_, err := r.Index.DropFrom(r.d.indexCut)
+	_, err := r.Index.DropTail(r.d.indexKeep)
 	return err
 }
 
