@@ -47,7 +47,7 @@ func (l *ledger) check(fsys mappedfile.FS, o mappedfile.Options) error {
 	if err != nil {
 		return err
 	}
-	defer q.Abandon()
+	defer func() { _ = q.Abandon() }()
 	for _, n := range q.Notices() {
 		if n.Kind == mappedfile.Gap || n.Kind == mappedfile.ForeignFile {
 			return errors.New(n.Text)

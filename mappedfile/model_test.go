@@ -34,8 +34,8 @@ func (m *model) open() {
 	m.q = q
 }
 
-func (m *model) bytes(max int64, label string) []byte {
-	return rapid.SliceOfN(rapid.Byte(), 1, int(min(max, 3000))).Draw(m.t, label)
+func (m *model) bytes(most int64, label string) []byte {
+	return rapid.SliceOfN(rapid.Byte(), 1, int(min(most, 3000))).Draw(m.t, label)
 }
 
 func (m *model) append(*rapid.T) {

@@ -2,6 +2,7 @@ package mappedfile_test
 
 import (
 	"bytes"
+	"math"
 	"path"
 	"strings"
 	"testing"
@@ -134,7 +135,7 @@ func TestViewsEndWhereTheDataEnds(t *testing.T) {
 		for _, tt := range []struct {
 			off int64
 			n   int
-		}{{0, page + 1}, {page - 1, 2}, {page, 5}, {page + 5, 0}, {-1, 1}, {-1, 0}, {0, -1}, {1 << 62, 1}, {page, 1 << 62}} {
+		}{{0, page + 1}, {page - 1, 2}, {page, 5}, {page + 5, 0}, {-1, 1}, {-1, 0}, {0, -1}, {1 << 62, 1}, {page, math.MaxInt}} {
 			_, err := q.View(tt.off, tt.n)
 			require.ErrorIs(t, err, mappedfile.ErrOutOfRange, "%+v", tt)
 		}
