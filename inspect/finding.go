@@ -55,6 +55,8 @@ const (
 	BadFile Kind = "damaged file"
 	// NotRead: data of a kind that is recognised but not read.
 	NotRead Kind = "not read"
+	// More: there are further findings that were not kept.
+	More Kind = "more findings"
 	// Unreadable: reading failed, or the file went away meanwhile.
 	Unreadable Kind = "unreadable"
 )

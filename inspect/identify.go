@@ -121,7 +121,18 @@ type survey struct {
 	why    string
 }
 
-func (s *survey) report(f Finding) { s.id.Findings = append(s.id.Findings, f) }
+// maxFindings bounds how many findings an Identity holds, since a file of rubbish may have millions.
+const maxFindings = 10_000
+
+func (s *survey) report(f Finding) {
+	switch n := len(s.id.Findings); {
+	case n < maxFindings:
+		s.id.Findings = append(s.id.Findings, f)
+	case n == maxFindings:
+		f = Finding{Kind: More, Severity: Error, File: f.File, Text: "there are more findings than are kept here"}
+		s.id.Findings = append(s.id.Findings, f)
+	}
+}
 
 // failed notes an error of reading as a finding, so that the rest is looked at; it passes the end of ctx on.
 func (s *survey) failed(ctx context.Context, where string, err error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"testing"
@@ -281,4 +282,19 @@ func TestWhatIsNoStoreIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, inspect.ErrNoStore)
 	_, err = inspect.Open(os.DirFS(t.TempDir() + "/nowhere"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestIdentifyKeepsABoundedNumberOfFindings(t *testing.T) {
+	s := newTree()
+	for i := range 12_000 {
+		s.put(fmt.Sprintf("commitlog/%d", i), nil)
+	}
+	s.put("commitlog/00000000000000000000", records(0, 1))
+	d, err := inspect.Open(s)
+	require.NoError(t, err)
+	id, err := d.Identify(t.Context())
+	require.NoError(t, err)
+	require.Len(t, id.Findings, 10_001)
+	require.Equal(t, inspect.More, id.Findings[10_000].Kind)
+	require.Equal(t, int64(1), id.CommitLog.Records)
 }
