@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,9 +82,7 @@ func (l line) settings(dir string, s shape, more map[string]string) map[string]s
 		"maxTransferCountOnMessageInDisk":   "1000",
 	}
 	for _, m := range []map[string]string{l.fixed, more} {
-		for name, value := range m {
-			all[name] = value
-		}
+		maps.Copy(all, m)
 	}
 	return all
 }

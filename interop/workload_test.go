@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +80,7 @@ func hosts(random *rand.Rand, k kind) (born, store message.Host) {
 }
 
 func newMessage(random *rand.Rand, who string, i int, topic string, queue int32, k kind) *message.Message {
-	pairs := []string{"number", fmt.Sprint(i)}
+	pairs := []string{"number", strconv.Itoa(i)}
 	if k.uniqueKeys {
 		pairs = append(pairs, message.PropertyUniqueKey, fmt.Sprintf("UNIQ-%s-%d", who, i))
 	}

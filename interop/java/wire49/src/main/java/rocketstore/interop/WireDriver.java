@@ -1,0 +1,129 @@
+package rocketstore.interop;
+
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * Works with the real client of its line. One command per line of the standard input, its words split by spaces; the
+ * answer is lines that begin with "| " and then one that is "ok" or "error" and a text.
+ *
+ * producer NAMESRV GROUP         starts the producer that send uses
+ * send TOPIC PREFIX COUNT        sends COUNT messages with the bodies PREFIX0, PREFIX1, …
+ * consume NAMESRV GROUP TOPIC PREFIX COUNT SECONDS
+ *                                consumes until COUNT different bodies with that prefix came
+ * admin WORDS…                   runs mqadmin in this process, if it is on the class path
+ */
+public final class WireDriver {
+    private static DefaultMQProducer producer;
+
+    private WireDriver() {
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream out = System.out;
+        System.setOut(System.err); // some clients print
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String answer;
+            try {
+                String text = run(line.split(" "));
+                for (String row : text.isEmpty() ? new String[0] : text.split("\n")) {
+                    out.println("| " + row);
+                }
+                answer = "ok";
+            } catch (Throwable e) {
+                e.printStackTrace();
+                answer = "error " + e.toString().replace('\n', ' ');
+            }
+            out.println(answer);
+            out.flush();
+        }
+        System.exit(0);
+    }
+
+    private static String run(String[] w) throws Exception {
+        switch (w[0]) {
+            case "producer":
+                if (producer != null) {
+                    producer.shutdown();
+                }
+                producer = new DefaultMQProducer(w[2]);
+                producer.setNamesrvAddr(w[1]);
+                producer.setPollNameServerInterval(1000);
+                producer.start();
+                return "";
+            case "send":
+                return send(w[1], w[2], Integer.parseInt(w[3]));
+            case "consume":
+                return consume(w[1], w[2], w[3], w[4], Integer.parseInt(w[5]), Integer.parseInt(w[6]));
+            case "admin":
+                return admin(Arrays.copyOfRange(w, 1, w.length));
+            default:
+                throw new IllegalArgumentException(w[0]);
+        }
+    }
+
+    private static String send(String topic, String prefix, int count) throws Exception {
+        for (int i = 0; i < count; i++) {
+            Message m = new Message(topic, "TagA", "key" + i, (prefix + i).getBytes(StandardCharsets.UTF_8));
+            SendStatus status = producer.send(m, 10_000).getSendStatus();
+            if (status != SendStatus.SEND_OK) {
+                throw new IllegalStateException(status.toString());
+            }
+        }
+        return "";
+    }
+
+    private static String consume(String namesrv, String group, String topic, String prefix, int count, int seconds) throws Exception {
+        Set<String> seen = ConcurrentHashMap.newKeySet();
+        CountDownLatch enough = new CountDownLatch(1);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "TagA");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt m : messages) {
+                String body = new String(m.getBody(), StandardCharsets.UTF_8);
+                if (body.startsWith(prefix) && seen.add(body) && seen.size() >= count) {
+                    enough.countDown();
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        enough.await(seconds, TimeUnit.SECONDS);
+        consumer.shutdown();
+        return String.join("\n", seen);
+    }
+
+    private static String admin(String[] words) throws Exception {
+        PrintStream before = System.out;
+        ByteArrayOutputStream text = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(text, true, "UTF-8"));
+        try {
+            Class<?> hook = Class.forName("org.apache.rocketmq.remoting.RPCHook");
+            Class.forName("org.apache.rocketmq.tools.command.MQAdminStartup")
+                .getMethod("main0", String[].class, hook).invoke(null, words, null);
+        } finally {
+            System.setOut(before);
+        }
+        return text.toString("UTF-8");
+    }
+}
