@@ -29,6 +29,10 @@ type app struct {
 	status int  // grows
 }
 
+func newApp(stdout, stderr io.Writer) *app {
+	return &app{out: bufio.NewWriterSize(stdout, 64<<10), errOut: stderr}
+}
+
 // verbs are the commands, one file each. A new one is a line here.
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
@@ -40,7 +44,7 @@ func (a *app) verbs() []*cobra.Command {
 
 // run runs the program and gives its exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: bufio.NewWriterSize(stdout, 64<<10), errOut: stderr}
+	a := newApp(stdout, stderr)
 	root := &cobra.Command{
 		Use:   "storectl",
 		Short: "Look at store directories of RocketMQ and work on them",
