@@ -9,7 +9,7 @@ import (
 
 // background is the goroutine of a queue that makes segments ahead, faults pages in and commits staged bytes. It starts
 // with the first segment that is rolled to and ends with Close. Its lock comes after Queue.mu, and while it makes a
-// segment it holds neither.
+// segment it holds neither. A queue that needs none has nil, for which all methods do nothing.
 type background struct {
 	q *Queue
 
@@ -28,7 +28,11 @@ type background struct {
 	populated atomic.Int64 // offset up to which pages are faulted in
 }
 
+// newBackground gives nil when the options want nothing of it.
 func newBackground(q *Queue) *background {
+	if q.opts.ReadOnly || !q.opts.Ahead && q.opts.Mode != Staged {
+		return nil
+	}
 	g := &background{q: q, want: -1, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	g.idle.L = &g.mu
 	return g
@@ -36,8 +40,7 @@ func newBackground(q *Queue) *background {
 
 // request asks for the segment that starts at start, if the options want segments ahead.
 func (g *background) request(start int64) {
-	o := &g.q.opts
-	if !o.Ahead && o.Mode != Staged {
+	if g == nil {
 		return
 	}
 	g.mu.Lock()
@@ -45,7 +48,7 @@ func (g *background) request(start int64) {
 		g.mu.Unlock()
 		return
 	}
-	if o.Ahead && g.ready == nil && g.q.find(start) == nil && start >= 0 {
+	if g.q.opts.Ahead && g.ready == nil && g.q.find(start) == nil && start >= 0 {
 		g.want = start
 	}
 	if !g.started {
@@ -65,13 +68,19 @@ func (g *background) signal() {
 
 // nudge is told of each append, and wakes the goroutine when another part of Options.Populate is used up.
 func (g *background) nudge(from, to int64) {
-	if quarter := g.q.opts.Populate / 4; quarter > 0 && g.q.opts.Ahead && from/quarter != to/quarter {
+	if g == nil || !g.q.opts.Ahead {
+		return
+	}
+	if quarter := g.q.opts.Populate / 4; quarter > 0 && from/quarter != to/quarter {
 		g.signal()
 	}
 }
 
 // take gives the segment that starts at start if it is made or just being made, else nil: then the caller makes it.
 func (g *background) take(start int64) *segment {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.busy {
@@ -88,6 +97,9 @@ func (g *background) take(start int64) *segment {
 
 // takeAny gives whatever is made, and calls off what is not.
 func (g *background) takeAny() *segment {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.busy {
@@ -101,6 +113,9 @@ func (g *background) takeAny() *segment {
 
 // stop ends the goroutine and waits for it. Queue.mu must not be held.
 func (g *background) stop() {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	started, first := g.started, !g.stopped
 	g.stopped = true
@@ -169,7 +184,7 @@ func (g *background) makeAhead() {
 // populate faults in the pages that will be written next.
 func (g *background) populate() {
 	q := g.q
-	if q.opts.Populate == 0 {
+	if q.opts.Populate == 0 || !q.opts.Ahead {
 		return
 	}
 	end := q.written.Load()

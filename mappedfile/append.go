@@ -266,7 +266,7 @@ func writeZeros(f File, from, to int64) error {
 func (q *Queue) lockMemory(s *segment) {
 	h, err := s.acquire()
 	if err == nil {
-		err = h.m.Advise(0, len(h.bytes), Lock)
+		err = h.m.Advise(0, len(h.bytes), Pin)
 		h.release()
 	}
 	if err != nil {

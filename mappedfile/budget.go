@@ -8,7 +8,7 @@ import (
 // Budget is a limit on mapped segments, and with them on open files, that many queues share. When a segment has to be
 // mapped and the limit is reached, segments that nobody looks at are unmapped and their files closed, those first that
 // were not used for longest (second chance). Segments with views out are left alone, so the limit may be exceeded while
-// more views than that are out. All methods may be called from many goroutines.
+// more views than that are out. A dirty segment that was unmapped is synced through a newly opened file. All methods may be called from many goroutines.
 type Budget struct {
 	max int
 

@@ -111,21 +111,23 @@ func (l *ledger) checkSegment(q *mappedfile.Queue, start int64) error {
 }
 
 // workload runs random operations until the power is cut or it has done enough.
-func workload(q *mappedfile.Queue, l *ledger, rng *rand.Rand) error {
+func workload(q *mappedfile.Queue, fsys *crashfs.FS, l *ledger, rng *rand.Rand) error {
 	for range 40 {
 		if q.Written() > ledgerSize-2*q.SegmentSize() {
 			return nil
 		}
-		if err := step(q, l, rng); err != nil {
+		if err := step(q, fsys, l, rng); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func step(q *mappedfile.Queue, l *ledger, rng *rand.Rand) error {
+func step(q *mappedfile.Queue, fsys *crashfs.FS, l *ledger, rng *rand.Rand) error {
 	start, end := q.Bounds()
-	switch op := rng.IntN(20); {
+	switch op := rng.IntN(21); {
+	case op == 20:
+		return fsys.Writeback(rng.Uint64()) // the kernel writes some pages back in its own time
 	case op < 9:
 		b := make([]byte, min(1+rng.Int64N(3000), q.Remaining()))
 		for i := range b {
@@ -178,7 +180,7 @@ func cut(o mappedfile.Options, seed uint64, n, images int, plant func(*crashfs.F
 		return 0, err
 	}
 	l := &ledger{synced: make([]byte, ledgerSize)}
-	err = workload(q, l, rand.New(rand.NewPCG(seed, 1)))
+	err = workload(q, fsys, l, rand.New(rand.NewPCG(seed, 1)))
 	if err = errors.Join(err, q.Abandon()); err != nil && !errors.Is(err, crashfs.ErrCrashed) {
 		return 0, err
 	}

@@ -82,8 +82,8 @@ const (
 	DontNeed
 	// Populate faults the pages in for writing ahead of use (MADV_POPULATE_WRITE).
 	Populate
-	// Lock keeps the pages in memory (mlock) until the mapping ends.
-	Lock
+	// Pin keeps the pages in memory (mlock) until the mapping ends.
+	Pin
 )
 
 // PageSize is the unit of flushing that RocketMQ counts in, whatever the machine's page is.

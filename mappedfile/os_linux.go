@@ -70,7 +70,7 @@ func advise(b []byte, a Advice) error {
 		flag = unix.MADV_DONTNEED
 	case Populate:
 		flag = unix.MADV_POPULATE_WRITE
-	case Lock:
+	case Pin:
 		return unix.Mlock(b)
 	}
 	return retry(func() error { return unix.Madvise(b, flag) })

@@ -31,7 +31,7 @@ func msync(m mmap.MMap, _, _ int) error { return m.Flush() }
 
 // advise has no portable form, but for locking.
 func advise(b []byte, a Advice) error {
-	if a == Lock {
+	if a == Pin {
 		return mmap.MMap(b).Lock()
 	}
 	return nil

@@ -22,10 +22,10 @@ type Queue struct {
 
 	syncMu sync.Mutex // held by Sync and by whatever removes files
 
-	mu        sync.Mutex // held by whatever changes bytes or the list
-	dirExists bool       // guarded by mu until the first segment is there, then constant
-	stage     stage      // guarded by mu
-	bg        *background
+	mu        sync.Mutex  // held by whatever changes bytes or the list
+	dirExists bool        // guarded by mu until the first segment is there, then constant
+	stage     stage       // guarded by mu
+	bg        *background // nil when there is nothing for it to do
 
 	segs atomic.Pointer[[]*segment] // ascending by start; a new slice for each change, stored under mu
 

@@ -110,6 +110,9 @@ func (c *FS) Crash() {
 func (c *FS) Writeback(seed uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.crashedErr(); err != nil {
+		return err
+	}
 	rng := rand.New(rand.NewPCG(seed, 0x77726974656261))
 	return c.root.writeback(func() bool { return rng.IntN(2) == 0 })
 }
