@@ -8,198 +8,203 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/btree"
-
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 )
 
-// The topics and the group of the half-message engine (docs/formats.md, half topic).
+// The topics and the group of the half-message engine (protocol.md 7.2).
 const (
 	HalfTopicName    = "RMQ_SYS_TRANS_HALF_TOPIC"
 	OpTopicName      = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+	GiveUpTopicName  = "TRANS_CHECK_MAX_TIME_TOPIC"
 	TransactionGroup = "CID_RMQ_SYS_TRANS"
 )
 
 // halfEngine keeps transactions as 4.3 and later do: a half message waits in a topic of its own, and a message of the op
-// topic that names its queue offset there ends it.
+// topic that names its queue offset there ends it. A check of the producer stores the half message again, so one
+// transaction may have several copies, of which the newest counts.
+//
+// Lock order: a stripe, then reading, then the set's own lock. Putting a half message takes only the last, after the
+// append.
 type halfEngine struct {
 	store *Store
-
-	mu     sync.Mutex          // guards all below
-	loaded bool                // open holds what the two topics said at that time, kept up to date since
-	halves *btree.BTreeG[half] // by queue offset in the half topic
-	byKey  map[string]int64    // newest open half of a unique key and group
-	byAt   map[int64]int64     // queue offset of an open half by physical offset
+	set   *halfSet
+	// reading is held while units of the two topics are taken into the set.
+	reading sync.Mutex
+	// stripes are held, by key, from looking whether a transaction is open until its end or its copy is noted: two ends,
+	// or an end and a check, must not both find it open.
+	stripes [64]sync.Mutex
+	// pending is the progress that is stored once the log is durable up to pendingEnd; guarded by reading.
+	pending    halfProgress
+	pendingEnd int64
 }
 
-// half is an open half message.
-type half struct {
-	OpenTransaction
-	key string // UNIQ_KEY and PGROUP, "" without a UNIQ_KEY
+// newHalfEngine makes the engine of a store that is recovered. Progress that lies behind the end of a topic was lost by
+// the log but not by the file, and would hide the messages to come.
+func newHalfEngine(s *Store) *halfEngine {
+	at := func(topic string) int64 {
+		first, end := bounds(s.queues.Lookup(topic, 0))
+		stored := s.progress(topic)
+		if stored > end && !s.opts.ReadOnly {
+			s.opts.Logger.Warn("transaction progress lay behind the end of its topic", "topic", topic, "offset", stored, "end", end)
+			s.setProgress(topic, end)
+		}
+		return max(first, min(stored, end))
+	}
+	return &halfEngine{store: s, set: newHalfSet(at(HalfTopicName), at(OpTopicName))}
 }
 
-const btreeDegree = 32
+func (e *halfEngine) stripe(key string) *sync.Mutex {
+	return &e.stripes[uint32(message.HashString(key))%uint32(len(e.stripes))]
+}
 
 func (e *halfEngine) put(ctx context.Context, m *message.Message) (PutResult, error) {
 	h := *m
 	h.Properties = m.Properties.Delete(message.PropertyDelay)
-	for _, p := range [][2]string{{message.PropertyRealTopic, m.Topic}, {message.PropertyRealQueueID, strconv.Itoa(int(m.QueueID))}} {
-		var err error
-		if h.Properties, err = h.Properties.Set(p[0], p[1]); err != nil {
-			return PutResult{}, err
-		}
-	}
+	more := []string{message.PropertyRealTopic, m.Topic, message.PropertyRealQueueID, strconv.Itoa(int(m.QueueID))}
 	if unique, ok := m.Properties.Get(message.PropertyUniqueKey); ok && e.store.dialect.NamesTransaction {
-		var err error
-		if h.Properties, err = h.Properties.Set(message.PropertyTransactionID, unique); err != nil {
-			return PutResult{}, err
-		}
+		more = append(more, message.PropertyTransactionID, unique)
+	}
+	var err error
+	if h.Properties, err = e.properties(h.Properties, more...); err != nil {
+		return PutResult{}, err
 	}
 	h.Topic, h.QueueID, h.SysFlag = HalfTopicName, 0, m.SysFlag.WithTransaction(0)
 	return e.append(ctx, &h, waits(m))
 }
 
-// append stores a half message and takes it up as open.
-func (e *halfEngine) append(ctx context.Context, h *message.Message, wait bool) (PutResult, error) {
-	if err := e.load(ctx); err != nil {
-		return PutResult{}, err
+// properties is p with names and values set in turn, and ended as the dialect's broker ends a list that it makes.
+func (e *halfEngine) properties(p message.Properties, namesAndValues ...string) (message.Properties, error) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		var err error
+		if p, err = p.Set(namesAndValues[i], namesAndValues[i+1]); err != nil {
+			return "", err
+		}
 	}
+	if !e.store.dialect.EndsProperties {
+		p = message.Properties(strings.TrimSuffix(string(p), "\x02"))
+	}
+	return p, nil
+}
+
+// append stores a half message and notes it as open; it may be stored also when there is an error.
+func (e *halfEngine) append(ctx context.Context, m *message.Message, wait bool) (PutResult, error) {
 	queue, err := e.store.queue(HalfTopicName, 0)
 	if err != nil {
 		return PutResult{}, err
 	}
-	// Held over the append, so that no end can come between the record and the note of it.
-	e.mu.Lock()
-	res, err := e.store.append(ctx, h, queue, false)
-	if err == nil {
-		e.add(half{OpenTransaction{
-			Number: res.QueueOffset, PhysicalOffset: res.PhysicalOffset, Size: int32(res.Size), StoreTimestamp: res.StoreTimestamp,
-			GroupHash: groupHash(h.Properties), Checks: checkTimes(h.Properties),
-		}, halfKey(h.Properties)})
-	}
-	e.mu.Unlock()
-	if err == nil && wait {
-		err = e.store.log.Wait(ctx, res.PhysicalOffset+int64(res.Size))
+	res, err := e.store.append(ctx, m, queue, wait)
+	if res.Size > 0 {
+		e.set.put(newHalf(res, m))
 	}
 	return res, err
-}
-
-func groupHash(p message.Properties) int32 {
-	group, _ := p.Get(message.PropertyProducerGroup)
-	return message.HashString(group)
-}
-
-func checkTimes(p message.Properties) int {
-	v, _ := p.Get(message.PropertyTransactionCheckTimes)
-	n, _ := strconv.Atoi(v)
-	return n
-}
-
-func halfKey(p message.Properties) string {
-	unique, ok := p.Get(message.PropertyUniqueKey)
-	if !ok {
-		return ""
-	}
-	group, _ := p.Get(message.PropertyProducerGroup)
-	return unique + "\x00" + group
-}
-
-// add takes up an open half message; an older copy of it, which a check left, is no longer open. The caller holds mu.
-func (e *halfEngine) add(h half) {
-	if older, ok := e.byKey[h.key]; ok && h.key != "" {
-		e.remove(older)
-	}
-	e.halves.ReplaceOrInsert(h)
-	e.byAt[h.PhysicalOffset] = h.Number
-	if h.key != "" {
-		e.byKey[h.key] = h.Number
-	}
-}
-
-// remove takes out a half message that was ended. The caller holds mu.
-func (e *halfEngine) remove(number int64) {
-	h, ok := e.halves.Delete(half{OpenTransaction: OpenTransaction{Number: number}})
-	if !ok {
-		return
-	}
-	delete(e.byAt, h.PhysicalOffset)
-	if e.byKey[h.key] == number {
-		delete(e.byKey, h.key)
-	}
 }
 
 // end writes the committed message into its own topic, and then the op message that ends the half one. An answer that
 // names an older copy ends the newest.
 func (e *halfEngine) end(ctx context.Context, t TransactionEnd) (PutResult, error) {
-	if err := e.load(ctx); err != nil {
-		return PutResult{}, err
-	}
-	m, err := e.halfMessage(t)
+	named, m, err := e.halfMessage(t)
 	if err != nil {
 		return PutResult{}, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	number, ok := e.byAt[t.PreparedOffset]
-	if !ok {
-		if number, ok = e.byKey[halfKey(m.Properties)]; !ok || halfKey(m.Properties) == "" {
-			return PutResult{}, ErrAlreadyEnded
-		}
+	stripe := e.stripe(named.key)
+	stripe.Lock()
+	defer stripe.Unlock()
+	h, err := e.find(ctx, named)
+	if err != nil {
+		return PutResult{}, err
 	}
+	ctx = context.WithoutCancel(ctx) // nothing below waits, and half an end is worse than one too late
 	res := PutResult{PhysicalOffset: -1, QueueOffset: -1}
-	if t.Commit {
+	stored, committed := e.set.committed(h.Number)
+	switch {
+	case committed:
+		res = stored // its op message could not be written last time
+	case t.Commit:
 		if res, err = e.commit(ctx, m, t.PreparedOffset); err != nil {
 			return res, err
 		}
+		e.set.commit(h.Number, res)
 	}
-	if err := e.op(ctx, number); err != nil {
+	if err := e.op(ctx, h.Number); err != nil {
 		return res, err
 	}
-	e.remove(number)
-	if number != t.Number {
-		return res, e.op(ctx, t.Number)
+	if committed && !t.Commit {
+		return PutResult{}, ErrAlreadyEnded
+	}
+	if h.Number != t.Number && t.Number >= e.set.progress().half {
+		// A real broker would ask about the older copy again. For us the transaction is ended already.
+		if err := e.op(ctx, t.Number); err != nil {
+			e.store.opts.Logger.Warn("older copy of an ended half message not named", "offset", t.Number, "err", err)
+		}
 	}
 	return res, nil
 }
 
-func (e *halfEngine) halfMessage(t TransactionEnd) (*message.Message, error) {
+// find gives the open copy of the transaction that a half message belongs to. The caller holds its stripe.
+func (e *halfEngine) find(ctx context.Context, named half) (half, error) {
+	if err := e.refresh(); err != nil {
+		return half{}, err
+	}
+	if h, ok := e.set.find(named); ok {
+		return h, nil
+	}
+	if err := e.store.waitDispatched(ctx, named.PhysicalOffset+1); err != nil {
+		return half{}, err
+	}
+	if err := e.refresh(); err != nil {
+		return half{}, err
+	}
+	if h, ok := e.set.find(named); ok {
+		return h, nil
+	}
+	return half{}, ErrAlreadyEnded
+}
+
+// halfMessage reads the half message that an end names and compares it with the request.
+func (e *halfEngine) halfMessage(t TransactionEnd) (half, *message.Message, error) {
 	r, v, err := e.store.log.Read(t.PreparedOffset)
 	switch {
 	case errors.Is(err, mappedfile.ErrOutOfRange), errors.Is(err, mappedfile.ErrCorrupt):
-		return nil, errors.Join(ErrNoPrepared, err)
+		return half{}, nil, errors.Join(ErrNoPrepared, err)
 	case err != nil:
-		return nil, err
+		return half{}, nil, err
 	}
 	defer v.Release()
 	switch {
-	case string(r.Topic) != HalfTopicName:
-		return nil, ErrNoPrepared
+	case string(r.Topic) != HalfTopicName || r.QueueID != 0:
+		return half{}, nil, ErrNoPrepared
 	case string(message.Lookup(r.Properties, message.PropertyProducerGroup)) != t.ProducerGroup:
-		return nil, ErrWrongGroup
+		return half{}, nil, ErrWrongGroup
 	case r.QueueOffset != t.Number:
-		return nil, ErrWrongNumber
+		return half{}, nil, ErrWrongNumber
 	}
-	return r.Message(), nil
+	return halfOf(&r), r.Message(), nil
 }
 
 // commit appends the message of a half one to its real queue; the property text stays as it is (protocol.md E1).
 func (e *halfEngine) commit(ctx context.Context, m *message.Message, preparedOffset int64) (PutResult, error) {
-	topic, _ := m.Properties.Get(message.PropertyRealTopic)
-	id, _ := m.Properties.Get(message.PropertyRealQueueID)
-	n, err := strconv.ParseInt(id, 10, 32)
-	if err != nil || !message.ValidTopic(topic) || n < 0 {
+	topic, id, ok := realQueue(m.Properties)
+	if !ok {
 		return PutResult{}, &commitlog.LimitError{What: "half message", Text: "its REAL_TOPIC and REAL_QID name no queue"}
 	}
-	real := *m
-	real.Topic, real.QueueID = topic, int32(n)
-	real.SysFlag, real.PreparedTransactionOffset = m.SysFlag.WithTransaction(message.FlagCommit), preparedOffset
-	queue, err := e.store.queue(real.Topic, real.QueueID)
+	committed := *m
+	committed.Topic, committed.QueueID = topic, id
+	committed.SysFlag, committed.PreparedTransactionOffset = m.SysFlag.WithTransaction(message.FlagCommit), preparedOffset
+	queue, err := e.store.queue(topic, id)
 	if err != nil {
 		return PutResult{}, err
 	}
-	return e.store.append(ctx, &real, queue, false)
+	return e.store.append(ctx, &committed, queue, false)
+}
+
+// realQueue is the queue that a half message is meant for.
+func realQueue(p message.Properties) (topic string, id int32, ok bool) {
+	topic, _ = p.Get(message.PropertyRealTopic)
+	text, _ := p.Get(message.PropertyRealQueueID)
+	n, err := strconv.ParseInt(text, 10, 32)
+	return topic, int32(n), err == nil && n >= 0 && message.ValidTopic(topic)
 }
 
 // op appends the message that ends the half one at a queue offset. It holds the plain number, which every line reads.
@@ -208,101 +213,124 @@ func (e *halfEngine) op(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	p, err := message.NewProperties(message.PropertyTags, "d", message.PropertyWait, "true")
+	p, err := e.properties("", message.PropertyTags, opTag, message.PropertyWait, "true")
 	if err != nil {
 		return err
 	}
-	_, err = e.store.append(ctx, &message.Message{Topic: OpTopicName, Body: strconv.AppendInt(nil, number, 10), Properties: p}, queue, false)
+	res, err := e.store.append(ctx, &message.Message{Topic: OpTopicName, Body: strconv.AppendInt(nil, number, 10), Properties: p}, queue, false)
+	if res.Size > 0 {
+		e.set.op(res.QueueOffset, number)
+	}
 	return err
 }
 
 func (e *halfEngine) open(ctx context.Context) iter.Seq2[OpenTransaction, error] {
 	return func(yield func(OpenTransaction, error) bool) {
-		if err := e.load(ctx); err != nil {
+		err := e.store.readable(ctx)
+		if err == nil {
+			err = e.refresh()
+		}
+		if err != nil {
 			yield(OpenTransaction{}, err)
 			return
 		}
-		const page = 256
-		for from := int64(0); ; {
-			var some []half
-			e.mu.Lock()
-			e.halves.AscendGreaterOrEqual(half{OpenTransaction: OpenTransaction{Number: from}}, func(h half) bool {
-				some = append(some, h)
-				return len(some) < page
-			})
-			e.mu.Unlock()
-			for _, h := range some {
-				if !yield(h.OpenTransaction, nil) {
-					return
-				}
-				from = h.Number + 1
-			}
-			if len(some) < page {
+		for h := range e.set.all() {
+			if !yield(h.OpenTransaction, nil) {
 				return
 			}
 		}
 	}
 }
 
-// load reads the two topics once: open is every half message from the stored progress on that no op message names, nor
-// names the one that it is a copy of, and that has no later copy (protocol.md 16).
-func (e *halfEngine) load(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.loaded {
-		return nil
-	}
-	if err := e.store.readable(ctx); err != nil {
-		return err
-	}
-	e.halves = btree.NewG(btreeDegree, func(a, b half) bool { return a.Number < b.Number })
-	e.byKey, e.byAt = make(map[string]int64), make(map[int64]int64)
-	named, err := e.readOps()
-	if err != nil {
-		return err
-	}
-	for r, err := range e.store.Messages(HalfTopicName, 0, e.store.progress(HalfTopicName)) {
-		if err != nil {
+// refresh takes up what the two topics hold and the set does not know yet: all of them at first, later what did not come
+// through put and end. The ops' end is looked at first, so that every half message that they name is there.
+func (e *halfEngine) refresh() error {
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	return e.read()
+}
+
+// read is refresh; reading is held.
+func (e *halfEngine) read() error {
+	ops, halves := e.store.queues.Lookup(OpTopicName, 0), e.store.queues.Lookup(HalfTopicName, 0)
+	_, endOps := bounds(ops)
+	_, endHalves := bounds(halves)
+	for at, ok := e.set.nextHalf(endHalves); ok; at, ok = e.set.nextHalf(endHalves) {
+		u, err := halves.Get(at)
+		var h *half
+		if err == nil && !u.IsFiller() {
+			err = e.store.withRecord(u.PhysicalOffset, func(r *commitlog.Record) {
+				read := halfOf(r)
+				read.Number = at
+				h = &read
+			})
+		}
+		if err := e.passable(HalfTopicName, at, err); err != nil {
 			return err
 		}
-		p := message.Properties(r.Properties)
-		if first, ok := p.Get(message.PropertyPreparedQueueOffset); ok && named[parseOffset(first)] {
-			named[r.QueueOffset] = true
-		}
-		h := half{OpenTransaction{
-			Number: r.QueueOffset, PhysicalOffset: r.PhysicalOffset, Size: r.Size, StoreTimestamp: r.StoreTimestamp,
-			GroupHash: groupHash(p), Checks: checkTimes(p),
-		}, halfKey(p)}
-		if named[r.QueueOffset] {
-			// An op for an older or newer copy settles all of them.
-			continue
-		}
-		e.add(h)
+		e.set.read(at, h)
 	}
-	e.loaded = true
+	for at, ok := e.set.nextOp(endOps); ok; at, ok = e.set.nextOp(endOps) {
+		u, err := ops.Get(at)
+		var numbers []int64
+		if err == nil && !u.IsFiller() {
+			err = e.store.withRecord(u.PhysicalOffset, func(r *commitlog.Record) { numbers = opNumbers(r) })
+		}
+		if err := e.passable(OpTopicName, at, err); err != nil {
+			return err
+		}
+		e.set.readOp(at, numbers)
+	}
+	e.set.setLoaded()
 	return nil
 }
 
-// readOps collects the half queue offsets that op messages name.
-func (e *halfEngine) readOps() (map[int64]bool, error) {
-	named := make(map[int64]bool)
-	for r, err := range e.store.Messages(OpTopicName, 0, e.store.progress(OpTopicName)) {
-		if err != nil {
-			return nil, err
-		}
-		for word := range strings.SplitSeq(string(r.Body), ",") {
-			if n := parseOffset(word); n >= 0 {
-				named[n] = true
-			}
-		}
+// passable turns the error of a message that is gone or damaged into a word in the log: it cannot be served, and must not
+// hold up all others.
+func (e *halfEngine) passable(topic string, offset int64, err error) error {
+	if err == nil || errors.Is(err, mappedfile.ErrOutOfRange) {
+		return nil
 	}
-	return named, nil
+	if errors.Is(err, mappedfile.ErrCorrupt) {
+		e.store.opts.Logger.Error("message of a transaction passed over", "topic", topic, "offset", offset, "err", err)
+		return nil
+	}
+	return err
 }
 
-func parseOffset(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
+// withRecord reads the record at a physical offset for f.
+func (s *Store) withRecord(offset int64, f func(*commitlog.Record)) error {
+	r, v, err := s.log.Read(offset)
 	if err != nil {
-		return -1
+		return err
 	}
-	return n
+	defer v.Release()
+	f(&r)
+	return nil
+}
+
+// advance stores how far the two topics are finished. The file may be durable before the log is: a progress is stored once
+// the records that it rests on are, or a power cut would hide transactions whose ends it took.
+func (e *halfEngine) advance() error {
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	if !e.set.isLoaded() {
+		return nil
+	}
+	if err := e.read(); err != nil {
+		return err
+	}
+	for range 2 { // what was pending, and what is durable already
+		if e.pendingEnd > 0 && e.store.log.Flushed() >= e.pendingEnd {
+			e.store.setProgress(HalfTopicName, e.pending.half)
+			e.store.setProgress(OpTopicName, e.pending.op)
+			e.pendingEnd = 0
+		}
+		if e.pendingEnd > 0 {
+			return nil
+		}
+		e.pending = e.set.progress()
+		_, e.pendingEnd = e.store.log.Bounds()
+	}
+	return nil
 }

@@ -25,6 +25,9 @@ func (s *Store) loadConfig() error {
 
 // saveConfig writes them back, where they changed.
 func (s *Store) saveConfig() error {
+	if err := s.engine.advance(); err != nil {
+		return err
+	}
 	s.configMu.Lock()
 	defer s.configMu.Unlock()
 	for _, t := range []config.Table{s.offsets, s.delayed} {

@@ -59,6 +59,8 @@ type engine interface {
 	end(ctx context.Context, e TransactionEnd) (PutResult, error)
 	// open yields what is open, in the order in which it was prepared.
 	open(ctx context.Context) iter.Seq2[OpenTransaction, error]
+	// advance brings the progress that config/ holds up to date.
+	advance() error
 }
 
 const retryTopicPrefix = "%RETRY%"
