@@ -111,6 +111,7 @@ func (q *Queue) beginAt(first int64) error {
 	if q.files && q.max.Load() >= first {
 		return nil // it lies there already
 	}
+	q.edges.Store(nil)
 	if q.files { // in other segments nothing lives
 		start, _ := q.segs.Bounds()
 		if err := q.segs.TruncateAfter(start); err != nil {
@@ -158,6 +159,7 @@ func (q *Queue) Set(index int64, u Unit) error {
 	if index < 0 || index >= q.max.Load() {
 		return q.outOfRange(index)
 	}
+	q.edges.Store(nil)
 	u.put(q.scratch[:])
 	if err := q.segs.WriteAt(q.scratch[:], index*UnitSize); err != nil {
 		return q.fail(index, err)

@@ -27,6 +27,8 @@ type Queue struct {
 	// its first unit will be and max is still less.
 	min, max atomic.Int64
 
+	edges atomic.Pointer[edges]
+
 	holes atomic.Int64 // units filled because their queue offsets were skipped
 	dirty atomic.Bool  // the queue is in the table's list of queues to sync
 	next  int64        // see NextOffset
@@ -86,10 +88,13 @@ func (q *Queue) Get(index int64) (Unit, error) {
 	if index < 0 || index >= q.max.Load() {
 		return Unit{}, q.outOfRange(index)
 	}
+	if u, ok := q.edges.Load().unit(index); ok {
+		return u, nil
+	}
 	return q.unit(index)
 }
 
-// unit is Get without the test against the end.
+// unit is Get from the file, without the test against the end.
 func (q *Queue) unit(index int64) (Unit, error) {
 	v, err := q.segs.View(index*UnitSize, UnitSize)
 	if err != nil {
@@ -158,7 +163,11 @@ func (q *Queue) MaxPhysical() int64 {
 		q.table.opts.Logger.Warn("read the last unit of a queue", "topic", q.topic, "queue", q.id, "err", err)
 		return -1
 	}
-	u, ok, err := q.lastReal(0, q.max.Load())
+	end := q.max.Load()
+	if u, ok := q.edges.Load().unit(end - 1); ok && u.real() {
+		return u.End()
+	}
+	u, ok, err := q.lastReal(0, end)
 	if err != nil {
 		q.table.opts.Logger.Warn("read the last unit of a queue", "topic", q.topic, "queue", q.id, "err", err)
 	}
@@ -187,11 +196,15 @@ func (q *Queue) load() error {
 	if q.loaded.Load() {
 		return nil
 	}
-	end, err := q.findEnd()
+	end, e, err := q.findEnd()
 	if err != nil {
 		return err
 	}
-	return q.endAt(end)
+	if err := q.endAt(end); err != nil {
+		return err
+	}
+	q.edges.Store(e)
+	return nil
 }
 
 // endAt makes index the end of the queue. The caller holds loadMu.
@@ -199,7 +212,9 @@ func (q *Queue) endAt(index int64) error {
 	if err := q.segs.SetEnd(index * UnitSize); err != nil {
 		return q.fail(index, err)
 	}
-	q.max.Store(index)
+	if q.max.Swap(index) != index {
+		q.edges.Store(nil)
+	}
 	if q.min.Load() > index {
 		q.min.Store(index)
 	}

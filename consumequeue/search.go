@@ -2,92 +2,9 @@ package consumequeue
 
 import (
 	"errors"
-	"sort"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
-
-// stepBack is how many units before the end that a binary search found are looked at again: two pages. So zeros between
-// the end and stale units behind them are seen when they are near.
-const stepBack = 2 * mappedfile.PageSize / UnitSize
-
-// javaRecoverSegments is how many files at the end of a queue Java's recovery reads (formats.md 9.2).
-const javaRecoverSegments = 3
-
-// FindEnd gives the queue offset behind the last unit that is written, from the files alone. A queue without files ends
-// at 0.
-//
-// When not thorough it takes for granted that in the last file units are followed by zeros only, as they are after a clean
-// stop, and searches the border. When thorough it reads the last three files and ends at the first unit that is impossible
-// (as Java's recovery does, formats.md 9.2) or that points before the end of the record of the unit before it: such a one
-// is left over from before an earlier cut, since Java zeroes nothing.
-func (q *Queue) FindEnd(thorough bool) (int64, error) {
-	if thorough {
-		return q.findEndThoroughly()
-	}
-	return q.findEnd()
-}
-
-func (q *Queue) findEnd() (int64, error) {
-	segments := q.segs.Segments()
-	for i := len(segments) - 1; i >= 0; i-- {
-		end := int64(0)
-		err := q.withSegment(segments[i].Start, func(b []byte) error {
-			end = searchEnd(b)
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		if end > 0 || i == 0 {
-			return segments[i].Start/UnitSize + end, nil
-		}
-	}
-	return 0, nil
-}
-
-// searchEnd gives the number of units of a file before its zeros.
-func searchEnd(b []byte) int64 {
-	n := len(b) / UnitSize
-	end := sort.Search(n, func(i int) bool { return allZero(b[i*UnitSize : (i+1)*UnitSize]) })
-	for i := end - 1; i >= max(0, end-stepBack); i-- {
-		if !decode(b[i*UnitSize:]).Valid() {
-			end = i
-		}
-	}
-	return int64(end)
-}
-
-func (q *Queue) findEndThoroughly() (int64, error) {
-	segments := q.segs.Segments()
-	if len(segments) == 0 {
-		return 0, nil
-	}
-	end, physical := int64(0), int64(0)
-	for _, s := range segments[max(0, len(segments)-javaRecoverSegments):] {
-		good, n := int64(0), int64(0)
-		err := q.withSegment(s.Start, func(b []byte) error {
-			n = int64(len(b) / UnitSize)
-			for ; good < n; good++ {
-				u := decode(b[good*UnitSize:])
-				if !u.Valid() || u.real() && u.PhysicalOffset < physical {
-					break
-				}
-				if u.real() {
-					physical = u.End()
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		if end = s.Start/UnitSize + good; good < n {
-			break
-		}
-	}
-	return end, nil
-}
 
 // MinFor gives the queue offset of the first unit whose record lies at or behind logMin, the commit log's first byte; the
 // end of the queue when there is none. Fillers count as before it. It looks at few units, whatever the queue's length.
@@ -96,7 +13,11 @@ func (q *Queue) MinFor(logMin int64) (int64, error) {
 		return 0, err
 	}
 	start, _ := q.segs.Bounds()
-	return q.search(start/UnitSize, q.max.Load(), func(u Unit) (bool, error) { return u.PhysicalOffset >= logMin, nil })
+	first, end := start/UnitSize, q.max.Load()
+	if u, ok := q.edges.Load().unit(first); ok && first < end && u.real() && u.PhysicalOffset >= logMin {
+		return first, nil
+	}
+	return q.search(first, end, func(u Unit) (bool, error) { return u.PhysicalOffset >= logMin, nil })
 }
 
 // SetMin makes the first offset that [Queue.Bounds] gives that of [Queue.MinFor] (R-E-045).
@@ -235,6 +156,7 @@ func (q *Queue) DeleteBefore(logMin int64) ([]string, error) {
 		return nil, nil
 	}
 	start := segments[keep].Start
+	q.edges.Store(nil)
 	if first := start / UnitSize; q.min.Load() < first {
 		q.min.Store(first)
 	}

@@ -86,19 +86,34 @@ func (t *Table) list() error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", t.dir, err)
 	}
-	for _, topic := range topics {
-		if !topic.IsDir() {
-			t.foreign(path.Join(t.dir, topic.Name()), "not the folder of a topic")
-			continue
+	found := make([]listing, len(topics))
+	err = inParallel(len(topics), func(i int) error {
+		if !topics[i].IsDir() {
+			found[i].foreign(path.Join(t.dir, topics[i].Name()), "not the folder of a topic")
+			return nil
 		}
-		if err := t.listTopic(topic.Name()); err != nil {
-			return err
+		return t.listTopic(topics[i].Name(), &found[i])
+	})
+	for _, l := range found {
+		for _, q := range l.queues {
+			t.enter(q)
 		}
+		t.notices = append(t.notices, l.notices...)
 	}
-	return nil
+	return err
 }
 
-func (t *Table) listTopic(topic string) error {
+// listing is what the folder of one topic has.
+type listing struct {
+	queues  []*Queue
+	notices []mappedfile.Notice
+}
+
+func (l *listing) foreign(name, text string) {
+	l.notices = append(l.notices, mappedfile.Notice{Kind: mappedfile.ForeignFile, File: name, Text: text + ": " + name})
+}
+
+func (t *Table) listTopic(topic string, l *listing) error {
 	dir := path.Join(t.dir, topic)
 	entries, err := t.fsys.ReadDir(dir)
 	if err != nil {
@@ -107,17 +122,55 @@ func (t *Table) listTopic(topic string) error {
 	for _, entry := range entries {
 		id, ok := parseID(entry.Name())
 		if !ok || !entry.IsDir() {
-			t.foreign(path.Join(dir, entry.Name()), "not the folder of a queue")
+			l.foreign(path.Join(dir, entry.Name()), "not the folder of a queue")
 			continue
 		}
 		q, err := t.open(topic, id)
 		if err != nil {
 			return err
 		}
-		t.enter(q)
-		t.notices = append(t.notices, q.segs.Notices()...)
+		l.queues = append(l.queues, q)
+		l.notices = append(l.notices, q.segs.Notices()...)
 	}
 	return nil
+}
+
+// lookers is how many goroutines look at many queues; most of the time they wait for the disk.
+const lookers = 8
+
+// inParallel calls f for each number below n, several at a time, and gives the error of the lowest that failed.
+func inParallel(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	errs := make([]error, n)
+	var failed atomic.Bool
+	for range min(n, lookers) {
+		wg.Go(func() {
+			for !failed.Load() {
+				i := int(next.Add(1) - 1)
+				if i >= n {
+					return
+				}
+				if errs[i] = f(i); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load finds out where each queue ends, several at a time. Without it each queue does so when it is first used, one after
+// the other.
+func (t *Table) Load() error {
+	queues := slices.Collect(t.All())
+	return inParallel(len(queues), func(i int) error { return queues[i].load() })
 }
 
 // parseID reads a queue id as the name of its folder has it: decimal, without sign or leading zeros.
@@ -127,10 +180,6 @@ func parseID(name string) (int32, bool) {
 		return 0, false
 	}
 	return int32(id), true
-}
-
-func (t *Table) foreign(name, text string) {
-	t.notices = append(t.notices, mappedfile.Notice{Kind: mappedfile.ForeignFile, File: name, Text: text})
 }
 
 // open makes the queue of a folder, which may be missing.

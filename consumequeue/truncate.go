@@ -27,6 +27,7 @@ func (q *Queue) TruncateAfter(index int64) error {
 		}
 	}
 	index = q.holdable(min(index, q.max.Load()))
+	q.edges.Store(nil)
 	q.max.Store(index)
 	if q.min.Load() > index {
 		q.min.Store(index)
