@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -185,6 +186,57 @@ func TestDamageInTheMiddleNeedsAChoice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before[200:], kept[200:4096])
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// By choice damage is passed over: all good records stay, the damaged bytes are kept aside, and every later opening finds
+// its way (R-E-071).
+func TestDamageCanBeSkipped(t *testing.T) {
+	for _, harm := range []struct {
+		name   string
+		offset int64
+		bytes  []byte
+		lost   int
+	}{
+		{"one body", 90, []byte{0xFF}, 1},
+		{"header", 0, make([]byte, 40), 1},
+		{"three records", 100, make([]byte, 300), 4},
+		{"end of the segment", 3800, make([]byte, 296), 3},
+		{"whole segment", 0, make([]byte, 4096), 33},
+	} {
+		t.Run(harm.name, func(t *testing.T) {
+			dir, n := filled(t, false)
+			segment := filepath.Join(dir, "commitlog", mappedfile.SegmentName(4096))
+			before, err := os.ReadFile(segment)
+			require.NoError(t, err)
+			writeAt(t, segment, harm.offset, harm.bytes)
+			damaged, err := os.ReadFile(segment)
+			require.NoError(t, err)
+			require.NotEqual(t, before, damaged)
+			_, err = rocketstore.Open(dir, nil)
+			require.ErrorContains(t, err, recovery.KindDamage)
+
+			s := open(t, dir, &rocketstore.Options{Recovery: recovery.Options{OnDamage: recovery.Skip}})
+			left := len(bodies(t, s, "Busy", 0))
+			require.InDelta(t, n-10-harm.lost, left, 2)
+			require.NoError(t, s.Abandon())
+			files, err := os.ReadDir(filepath.Join(dir, "lost+found/commitlog"))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			kept, err := os.ReadFile(filepath.Join(dir, "lost+found/commitlog", files[0].Name()))
+			require.NoError(t, err)
+			require.True(t, bytes.Contains(damaged, kept))
+
+			for range 2 { // after a kill, and after a clean stop
+				s = open(t, dir, nil)
+				require.Len(t, bodies(t, s, "Busy", 0), left)
+				start, _ := s.Bounds()
+				for _, err := range s.Records(start) {
+					require.NoError(t, err)
+				}
+				require.NoError(t, s.Close(t.Context()))
+			}
+		})
+	}
 }
 
 // Recovery twice gives the same bytes (R-E-073).

@@ -22,6 +22,9 @@ const (
 	Refuse OnDamage = iota
 	// CutAndKeep ends the log before the damage; what lay behind is kept in lost+found.
 	CutAndKeep
+	// Skip keeps the good records behind the damage. The damaged bytes are kept in lost+found, and in their place come
+	// records of no queue (rolled back, topic LOST_AND_FOUND) or a blank, so that every reader passes over them.
+	Skip
 )
 
 // Hint is what we noted at our own last clean stop, and at the last checkpoint.
@@ -100,6 +103,7 @@ type Decision struct {
 	missing      []Change // queues that the replay adds to
 	readable     int64    // behind the last record that can be read, damage or not
 	keep         Beyond   // what a cut by choice takes away
+	holes        []hole   // what is passed over by choice
 }
 
 // Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing on disk. An error means that it could not look; what speaks against opening is in the decision.
@@ -156,7 +160,7 @@ func (p *planner) decide(ctx context.Context) error {
 	}
 	for {
 		p.w = newWalk(p.Log, p.Derive)
-		p.w.taken = p.taken
+		p.w.taken, p.w.skip = p.taken, p.opts.OnDamage == Skip
 		if p.Index != nil {
 			p.w.index = p.Index.Files()
 		}
@@ -180,6 +184,7 @@ func (p *planner) decide(ctx context.Context) error {
 		start, reason = need, why
 	}
 	p.d.Start, p.d.Reason = start, reason
+	p.d.holes = p.w.holes
 	p.d.Records, p.d.Bytes, p.d.Gaps = p.w.records, p.w.bytes, p.w.gaps
 	p.d.readable = max(p.w.end, p.w.beyond.End)
 	p.d.LogEnd, p.d.lastTime, p.d.LastRecord, p.d.replayFrom = p.w.end, p.w.lastTime, p.w.last, start
@@ -303,6 +308,12 @@ func (p *planner) conclude() error {
 				Text: fmt.Sprintf("the log ends here: %v; %d bytes cut", c.Err, p.d.CutBytes),
 			})
 		}
+	}
+	for _, h := range w.holes {
+		p.d.warn(Warning{
+			Kind: KindSkipped, File: h.why.File, Offset: h.why.Offset, From: h.from, To: h.to,
+			Text: fmt.Sprintf("%v; %d bytes are passed over by OnDamage and kept in lost+found", h.why.Err, h.to-h.from),
+		})
 	}
 	if w.beyond.Stale > 0 && p.d.Refused == nil {
 		p.d.warn(Warning{

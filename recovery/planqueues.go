@@ -240,6 +240,13 @@ func (p *planner) lost() error {
 			}
 		}
 	}
+	for _, h := range p.d.holes {
+		for q := range p.Queues.All() {
+			if err := p.lostOf(q, Gap{h.from, h.to}); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ const (
 	KindUnsafeTopic   = "unsafe topic name"         // a record whose topic cannot be a folder; it is in no queue
 	KindLost          = "lost messages"             // units whose records lie in a gap of the log
 	KindCut           = "cut by choice"             // OnDamage: what was cut, and where it is kept
+	KindSkipped       = "skipped by choice"         // OnDamage: what was passed over, and where it is kept
 	KindBatchQueue    = "batch queue"               // recognised, not written
 	KindRocksDB       = "RocksDB queues"            // recognised, not supported
 	KindDamage        = "damage in the log"         // refused: bytes that cannot be believed, with good records behind them

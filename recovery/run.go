@@ -104,6 +104,9 @@ func (r *runner) cut() error {
 	if err := r.Log.Truncate(r.d.LogEnd, r.d.lastTime); err != nil {
 		return err
 	}
+	if err := r.fillHoles(); err != nil {
+		return err
+	}
 	if r.d.anew {
 		return r.dropAll()
 	}
@@ -184,7 +187,12 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 		total := r.d.LogEnd - r.d.replayFrom
 		live.OnProgress(func(at int64) { r.opts.Progress("replay", at-r.d.replayFrom, total) })
 	}
+	live.trust(true) // the walk has checked them
 	err := live.CatchUp(ctx)
+	live.trust(false)
+	if err == nil && len(r.d.holes) > 0 {
+		err = r.blankUnits()
+	}
 	r.d.Dispatched = live.Count()
 	live.count = 0
 	if err == nil && r.d.remakeStates {
@@ -216,23 +224,33 @@ func (r *runner) settle(ctx context.Context, live *Dispatcher) error {
 	return WriteCheckpoint(r.FS, c, filePerm)
 }
 
-// keepAside copies what a cut by choice takes away into lost+found, one file for each segment.
+// keepAside copies what a cut by choice takes away, or damage that is passed over, into lost+found: one file for each run of
+// bytes within a segment.
 func (r *runner) keepAside() error {
-	if r.d.keep.Records == 0 {
+	var runs []Gap
+	if r.d.keep.Records > 0 {
+		runs = append(runs, Gap{r.d.LogEnd, r.d.keep.End})
+	}
+	for _, h := range r.d.holes {
+		runs = append(runs, Gap{h.from, h.to})
+	}
+	if len(runs) == 0 {
 		return nil
 	}
-	dir := path.Join(LostAndFound, "commitlog")
+	dir := path.Join(LostAndFound, CommitLogDir)
 	if err := r.FS.MkdirAll(dir, dirPerm); err != nil {
 		return err
 	}
-	for _, s := range r.Log.Queue().Segments() {
-		from, to := max(s.Start, r.d.LogEnd), min(s.Start+s.Length, r.d.keep.End)
-		if from >= to {
-			continue
-		}
-		name := path.Join(dir, fmt.Sprintf("%s.%d", mappedfile.SegmentName(s.Start), from-s.Start))
-		if err := r.copyOut(s.Start, from, to, name); err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
+	for _, run := range runs {
+		for _, s := range r.Log.Queue().Segments() {
+			from, to := max(s.Start, run.From), min(s.Start+s.Length, run.To)
+			if from >= to {
+				continue
+			}
+			name := path.Join(dir, fmt.Sprintf("%s.%d", mappedfile.SegmentName(s.Start), from-s.Start))
+			if err := r.copyOut(s.Start, from, to, name); err != nil {
+				return fmt.Errorf("keep %s: %w", name, err)
+			}
 		}
 	}
 	return errors.Join(r.FS.SyncDir(dir), r.FS.SyncDir(LostAndFound), r.FS.SyncDir("."))

@@ -166,6 +166,12 @@ func NewDispatcher(log *commitlog.Log, from int64, sinks ...Sink) *Dispatcher {
 	return &Dispatcher{reader: log.NewReader(from), sinks: sinks, last: -1}
 }
 
+// trust says whether the bodies' CRCs are taken as checked.
+func (d *Dispatcher) trust(checked bool) {
+	d.reader.TrustCRC = checked
+	d.reader.SeekTo(d.reader.Offset())
+}
+
 // CatchUp dispatches what is in the log and not yet dispatched. After an error it can be called again: the record that
 // failed is then given to all sinks once more.
 func (d *Dispatcher) CatchUp(ctx context.Context) error {

@@ -292,15 +292,8 @@ func (c *redoCheck) take() {
 	c.good, c.have = c.unit.Index+1, false
 }
 
-// meet compares a record of the log.
-func (c *redoCheck) meet(r *commitlog.Record) {
-	u, ok := event(r)
-	if !ok {
-		return
-	}
-	if u.TagsCode == redolog.Prepared {
-		c.highest = max(c.highest, r.QueueOffset)
-	}
+// meet compares the event of a record of the log.
+func (c *redoCheck) meet(u redolog.Unit) {
 	if c.missing >= 0 {
 		return
 	}
@@ -308,7 +301,7 @@ func (c *redoCheck) meet(r *commitlog.Record) {
 		c.take()
 		return
 	}
-	c.missing = r.PhysicalOffset
+	c.missing = u.PhysicalOffset
 	c.end, c.have = true, false
 }
 

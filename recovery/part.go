@@ -1,0 +1,105 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/redolog"
+)
+
+// part is what a walk saw of one segment. Records never straddle segments, so parts are made side by side and put
+// together in order.
+type part struct {
+	queues    map[queueKey]*span
+	records   int64
+	bytes     int64
+	lastTime  int64
+	last      int64            // physical offset of the last record, -1 none
+	lastKeyed int64            // physical offset of the last record with keys, -1 none
+	index     []index.FileInfo // files that do not end before the record at hand
+	unindexed int64            // physical offset of the first record with keys that lies between two index files, -1 none
+	events    []redolog.Unit   // of transactions
+	number    int64            // the greatest of a prepared message, -1 none
+	end       int64            // where the scan stopped
+	goesOn    bool             // the log goes on in the next segment
+	stop      error            // the damage that ends it, nil for none
+	err       error            // why it could not be looked at
+}
+
+// walkSegment scans the segment that starts at start, from offset on.
+func (w *walk) walkSegment(ctx context.Context, start, offset int64) *part {
+	p := &part{queues: make(map[queueKey]*span), last: -1, lastKeyed: -1, unindexed: -1, number: -1, index: w.index}
+	v, err := w.log.Queue().ViewSegment(start)
+	if err != nil {
+		p.err = err
+		return p
+	}
+	defer v.Release()
+	s := commitlog.NewBytesScanner(v.File(), start, v.Bytes())
+	s.SeekTo(offset)
+	p.err = mappedfile.Guard(v.File(), func() error {
+		for s.Next() {
+			p.visit(w.derive, s.Record(), w.redo != nil)
+			if p.records%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	if p.err != nil {
+		return p
+	}
+	whole := int64(len(v.Bytes())) == w.log.SegmentSize()
+	switch end := s.Ending(); {
+	case end == commitlog.EndBlank, end == commitlog.EndOfSegment && whole:
+		p.end, p.goesOn = start+w.log.SegmentSize(), true
+		return p
+	case end == commitlog.EndDamage && !errors.Is(s.Err(), mappedfile.ErrCorrupt):
+		p.err = s.Err()
+	case end == commitlog.EndDamage:
+		p.stop = s.Err()
+	}
+	p.end = s.Offset()
+	return p
+}
+
+// visit notes one good record.
+func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
+	p.records++
+	p.bytes += int64(r.Size)
+	p.lastTime, p.last = r.StoreTimestamp, r.PhysicalOffset
+	_ = d.Units(r, func(at Placement) error {
+		sp := p.queues[queueKey{string(at.Topic), at.QueueID}]
+		if sp == nil {
+			sp = &span{first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset}
+			p.queues[queueKey{string(at.Topic), at.QueueID}] = sp
+		}
+		sp.last = max(sp.last, at.QueueOffset)
+		return nil
+	})
+	if transactions {
+		if u, ok := event(r); ok {
+			p.events = append(p.events, u)
+			if u.TagsCode == redolog.Prepared {
+				p.number = max(p.number, r.QueueOffset)
+			}
+		}
+	}
+	if unique, keys := d.Keys(r); len(unique)+len(keys) > 0 {
+		p.lastKeyed = r.PhysicalOffset
+		p.cover(r.PhysicalOffset)
+	}
+}
+
+// cover notes a record with keys that lies between two index files, in neither.
+func (p *part) cover(offset int64) {
+	for len(p.index) > 0 && p.index[0].Header.EndOffset < offset {
+		p.index = p.index[1:]
+	}
+	if p.unindexed < 0 && len(p.index) > 0 && offset < p.index[0].Header.BeginOffset {
+		p.unindexed = offset
+	}
+}
