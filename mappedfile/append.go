@@ -149,9 +149,6 @@ func (q *Queue) roll(start int64) (*segment, error) {
 			return nil, err
 		}
 	}
-	if q.opts.LockMemory {
-		q.lockMemory(s)
-	}
 	s.modTime = time.Now()
 	q.insert(s)
 	q.bg.request(start + q.opts.SegmentSize)
@@ -186,6 +183,11 @@ func (q *Queue) make(start int64, durable bool) (*segment, error) {
 	h, err := s.adopt(f, ReadWrite)
 	if err != nil {
 		return nil, errors.Join(err, q.fsys.Remove(s.name))
+	}
+	if q.opts.LockMemory {
+		if err := h.m.Advise(0, len(h.bytes), Pin); err != nil {
+			q.opts.Logger.Warn("locking a segment in memory", "file", s.name, "err", err)
+		}
 	}
 	h.release()
 	q.made.Add(1)
@@ -261,15 +263,4 @@ func writeZeros(f File, from, to int64) error {
 		from += int64(n)
 	}
 	return nil
-}
-
-func (q *Queue) lockMemory(s *segment) {
-	h, err := s.acquire()
-	if err == nil {
-		err = h.m.Advise(0, len(h.bytes), Pin)
-		h.release()
-	}
-	if err != nil {
-		q.opts.Logger.Warn("locking a segment in memory", "file", s.name, "err", err)
-	}
 }

@@ -22,7 +22,7 @@ type Options struct {
 	Ahead bool
 	// Populate is how many bytes ahead of the end the background keeps faulted in for writing. It needs Ahead. Default 0: none.
 	Populate int64
-	// LockMemory keeps the pages of the segment that is written in memory (mlock). What the system refuses is logged.
+	// LockMemory keeps new segments in memory (mlock) until they are unmapped. What the system refuses is logged.
 	LockMemory bool
 	// Mode is how bytes get into the file. Default [Mapped].
 	Mode WriteMode
