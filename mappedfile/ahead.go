@@ -8,7 +8,7 @@ import (
 )
 
 // background is the goroutine of a queue that makes segments ahead, faults pages in and commits staged bytes. It starts
-// with the first segment that is rolled to and ends with Close. Its lock comes after Queue.mu, and while it makes a
+// with the first append and ends with Close. Its lock comes after Queue.mu, and while it makes a
 // segment it holds neither. A queue that needs none has nil, for which all methods do nothing.
 type background struct {
 	q *Queue

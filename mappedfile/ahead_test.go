@@ -65,6 +65,25 @@ func TestUnusedSegmentAheadIsRemovedByCloseAndKeptByACrash(t *testing.T) {
 	}
 }
 
+// Also in a queue that was there before.
+func TestSegmentAheadIsMadeAfterReopening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		require.NoError(t, fsys.WriteFile("log/"+seg(0), make([]byte, page)))
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true})
+		require.NoError(t, q.SetEnd(3))
+		put(t, q, "abc")
+		synctest.Wait()
+		require.Len(t, readFile(t, fsys, "log/"+seg(page)), page)
+		require.NoError(t, q.TruncateAfter(4))
+		require.Error(t, second(fsys.OpenFile("log/"+seg(page), 0, 0)))
+		put(t, q, "abc")
+		synctest.Wait()
+		require.Len(t, readFile(t, fsys, "log/"+seg(page)), page)
+		require.NoError(t, q.Close())
+	})
+}
+
 // A disk that is full in the background is no error until the segment is needed.
 func TestFailureToMakeASegmentAheadHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

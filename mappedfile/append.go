@@ -105,6 +105,10 @@ func (q *Queue) put(b []byte, off int64) error {
 			return err
 		}
 	}
+	if next := s.end(); q.bg != nil && q.asked != next {
+		q.asked = next
+		q.bg.request(next)
+	}
 	if s.length.Load() != q.opts.SegmentSize {
 		return fmt.Errorf("append to %s before it is repaired: %w", q.dir, q.wrongLength(s))
 	}
@@ -151,7 +155,6 @@ func (q *Queue) roll(start int64) (*segment, error) {
 	}
 	s.modTime = time.Now()
 	q.insert(s)
-	q.bg.request(start + q.opts.SegmentSize)
 	return s, nil
 }
 

@@ -26,6 +26,7 @@ type Queue struct {
 	dirExists bool        // guarded by mu until the first segment is there, then constant
 	stage     stage       // guarded by mu
 	bg        *background // nil when there is nothing for it to do
+	asked     int64       // guarded by mu; start of the segment that bg was last asked for
 
 	segs atomic.Pointer[[]*segment] // ascending by start; a new slice for each change, stored under mu
 
@@ -224,6 +225,7 @@ func (q *Queue) list() []*segment {
 // setPositions moves the end to off, and flushed too. The caller holds syncMu and mu.
 func (q *Queue) setPositions(off, flushed int64) {
 	q.stage.reset(off)
+	q.asked = -1
 	// Going down flushed goes first, going up last, so that it never passes the end.
 	if flushed < q.flushed.Load() {
 		q.flushed.Store(flushed)

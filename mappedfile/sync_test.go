@@ -182,7 +182,10 @@ func TestStagedBytesAreLostWhenAbandoned(t *testing.T) {
 
 func TestBackgroundCommitsStagedBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := open(t, memfs.New(), "log", mappedfile.Options{SegmentSize: page, Mode: mappedfile.Staged, StageEvery: time.Second})
+		fsys := memfs.New()
+		require.NoError(t, fsys.WriteFile("log/"+seg(0), make([]byte, page)))
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Mode: mappedfile.Staged, StageEvery: time.Second})
+		require.NoError(t, q.SetEnd(0))
 		put(t, q, "abc")
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
