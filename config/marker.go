@@ -65,14 +65,19 @@ func SaveMarker[F File](fsys FS[F], m *Marker) error {
 	if err != nil {
 		return err
 	}
+	return saveAside(fsys, MarkerFile, b)
+}
+
+// saveAside writes a file of config/ under another name first, and makes it durable.
+func saveAside[F File](fsys FS[F], name string, b []byte) error {
 	if err := fsys.MkdirAll("config", 0o750); err != nil {
 		return err
 	}
-	const aside = MarkerFile + ".tmp"
+	aside := name + ".tmp"
 	if err := writeWhole(fsys, aside, b); err != nil {
 		return err
 	}
-	if err := fsys.Rename(aside, MarkerFile); err != nil {
+	if err := fsys.Rename(aside, name); err != nil {
 		return err
 	}
 	return errors.Join(fsys.SyncDir("config"), fsys.SyncDir("."))
