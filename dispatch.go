@@ -24,6 +24,10 @@ func (s *Store) start() {
 	if !s.opts.HoldDelayed {
 		s.background.Go(func() { s.deliver(ctx) })
 	}
+	if s.opts.Checks.Checker != nil {
+		s.checks = newCheckService(s)
+		s.background.Go(func() { s.checks.run(ctx) })
+	}
 }
 
 // dispatch feeds the derived structures with what is appended. It is the loop that recovery replays with.

@@ -273,6 +273,16 @@ func (s *halfSet) progress() halfProgress {
 	return p
 }
 
+// end is the number behind the last half message that is known.
+func (s *halfSet) end() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.open.Max(); ok {
+		return max(s.readHalf, h.Number+1)
+	}
+	return s.readHalf
+}
+
 // find gives the open copy of the transaction that a half message belongs to.
 func (s *halfSet) find(named half) (half, bool) {
 	s.mu.Lock()

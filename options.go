@@ -51,6 +51,9 @@ type Options struct {
 	// HoldDelayed leaves delayed messages where they wait, instead of delivering them when they are due.
 	HoldDelayed bool
 
+	// Checks has the producers of open transactions asked. Default: nobody is asked.
+	Checks Checks
+
 	// Sync says when a put is acknowledged. Default commitlog.SyncInterval.
 	Sync commitlog.SyncPolicy
 	// FlushEvery bounds what a power cut may lose under SyncInterval. Default: the dialect's, 500 ms or 1 s.
@@ -95,7 +98,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Recovery.Logger == nil {
 		c.Recovery.Logger = c.Logger
 	}
-	var errs []error
+	errs := c.Checks.validate()
 	for _, s := range []struct {
 		name  string
 		value int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -17,6 +18,16 @@ type stateEngine struct {
 	store   *Store
 	tx      *recovery.Transactions
 	numbers numbers
+	// lastFile is the greatest file of the table that a number was handed out for, -1 for none; it only grows. Began tells,
+	// with one place, when it does.
+	lastFile atomic.Int64
+	began    chan struct{}
+}
+
+func newStateEngine(s *Store) *stateEngine {
+	e := &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}, began: make(chan struct{}, 1)}
+	e.lastFile.Store(-1)
+	return e
 }
 
 // numbers hands out the numbers of prepared messages. The log calls it with its append lock held.
@@ -29,7 +40,15 @@ func (n *numbers) Advance(by int64)  { n.next += by }
 func (e *stateEngine) put(ctx context.Context, m *message.Message) (PutResult, error) {
 	prepared := *m
 	prepared.SysFlag = m.SysFlag.WithTransaction(message.FlagPrepared)
-	return e.store.append(ctx, &prepared, &e.numbers, waits(m))
+	res, err := e.store.append(ctx, &prepared, &e.numbers, waits(m))
+	if file := res.QueueOffset / e.perFile(); res.Size > 0 && file > e.lastFile.Load() {
+		e.lastFile.Store(file)
+		select {
+		case e.began <- struct{}{}:
+		default:
+		}
+	}
+	return res, err
 }
 
 // end appends the commit or rollback record; the dispatch then closes the table's record and notes it in the redo log.

@@ -35,6 +35,7 @@ type Store struct {
 	index   *index.Index           // nil: none is kept
 	tx      *recovery.Transactions // nil: the engine is not StateTable
 	engine  engine
+	checks  *checkService // nil: none
 	derive  *recovery.Deriver
 	report  *recovery.Report
 	shape   shape
@@ -150,7 +151,9 @@ func (s *Store) open(ctx context.Context) error {
 	s.report.Warnings = append(s.report.Warnings, s.notices...)
 	s.live, s.checkpoint = live, parts.Checkpoint
 	s.dispatched.Store(live.Offset())
-	if err := errors.Join(s.startEngine(), s.saveMarker(nil)); err != nil {
+	// What recovery replayed is durable, so our note may say so.
+	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset()}
+	if err := errors.Join(s.startEngine(), s.saveMarker(begun)); err != nil {
 		return err
 	}
 	s.start()
@@ -242,7 +245,7 @@ func (s *Store) startEngine() error {
 		s.engine = newHalfEngine(s)
 		return nil
 	}
-	s.engine = &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}}
+	s.engine = newStateEngine(s)
 	if s.opts.ReadOnly {
 		return nil
 	}
@@ -284,8 +287,11 @@ func (s *Store) Close(ctx context.Context) error {
 	if s.opts.ReadOnly {
 		return s.release()
 	}
-	_, end := s.log.Bounds()
-	err := s.waitDispatched(ctx, end)
+	end := s.log.Seal()
+	_, _, err := s.log.Sync()
+	if err == nil {
+		err = s.waitDispatched(ctx, end)
+	}
 	s.halt()
 	if err == nil {
 		err = s.settle(ctx)

@@ -61,6 +61,8 @@ type engine interface {
 	open(ctx context.Context) iter.Seq2[OpenTransaction, error]
 	// advance brings the progress that config/ holds up to date.
 	advance() error
+	// rounds makes the engine's part of the check-back service.
+	rounds(c *checkService) rounds
 }
 
 const retryTopicPrefix = "%RETRY%"

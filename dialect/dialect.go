@@ -46,6 +46,8 @@ type Dialect struct {
 	HasStateTable bool
 	// NamesTransaction: a half message gets the property __transactionId__ with its UNIQ_KEY.
 	NamesTransaction bool
+	// CheckIntervalMillis is the time between two rounds of the check of open transactions.
+	CheckIntervalMillis int
 	// DelayLevels is the default of messageDelayLevel.
 	DelayLevels string
 	// AsyncFlushMillis is the period of the asynchronous flush.
@@ -61,7 +63,7 @@ func V31() *Dialect {
 	return &Dialect{
 		Name: "3.1", MaxMessageSize: 512 << 10, LimitsWholeRecord: true, MaxTopicLength: 127, MaxRetryTopicLength: 127,
 		EndsProperties: true, KeepsSignedKeyHash: true, CountsEveryIndexEntry: true, ClampsIndexMillis: true, HasStateTable: true,
-		DelayLevels: delayLevels16, AsyncFlushMillis: 1000, TimestampKey: "timestatmp",
+		CheckIntervalMillis: 60_000, DelayLevels: delayLevels16, AsyncFlushMillis: 1000, TimestampKey: "timestatmp",
 	}
 }
 
@@ -70,7 +72,7 @@ func V49() *Dialect {
 	return &Dialect{
 		Name: "4.9", MaxMessageSize: 4 << 20, MaxTopicLength: 127, MaxRetryTopicLength: 127, HasIPv6: true,
 		IndexesUniqueKey: true, IndexesCommits: true, CheckpointMargin: 3000,
-		DelayLevels: delayLevels16 + " 1h 2h", AsyncFlushMillis: 500, TimestampKey: "timestamp",
+		CheckIntervalMillis: 60_000, DelayLevels: delayLevels16 + " 1h 2h", AsyncFlushMillis: 500, TimestampKey: "timestamp",
 	}
 }
 
@@ -79,6 +81,7 @@ func V53() *Dialect {
 	d := V49()
 	d.Name, d.MaxRetryTopicLength = "5.3", 255
 	d.WritesV2, d.EndsProperties, d.AbortHoldsPID, d.KeepsConfirmOffset = true, true, true, true
+	d.CheckIntervalMillis = 30_000
 	d.NamesTransaction, d.CountsEmptyIndex = true, true
 	return d
 }

@@ -1,0 +1,238 @@
+package rocketstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+)
+
+// ErrNoProducer is what a [Checker] returns when no producer of the group can be asked now.
+var ErrNoProducer = errors.New("no producer of the group can be asked")
+
+// Checker asks producers what became of their transactions.
+type Checker interface {
+	// Check hands one question on, without waiting for the answer: that comes, if it does, by [Store.EndTransaction] with
+	// the request's offset and number, at any time, also from within Check. It is called from one goroutine, so it holds
+	// up all other questions; ctx ends with the store, and after 3 s. An error is counted and logged, and the transaction
+	// is asked about again in a later round; ErrNoProducer says that nobody is there to be asked.
+	Check(ctx context.Context, r CheckRequest) error
+}
+
+// CheckRequest is a question about one open transaction.
+type CheckRequest struct {
+	Group          string // of its producers, as the message has it
+	GroupHash      int32  // Java String.hashCode of the group, as the state table has it
+	Number         int64  // in the state table, or queue offset in the half topic. Wire: tranStateTableOffset
+	PhysicalOffset int64  // of the prepared or half message. Wire: commitLogOffset
+	Size           int32  // bytes of its record in the log
+	// Record is the message as its producer knows it: a half message has its own topic and queue again. For the state table
+	// its AppendTo gives the bytes of the log. It is valid until Check returns.
+	Record *commitlog.Record
+}
+
+// Checks configure the check-back service: rounds in which the producers of open transactions are asked. The zero value
+// means that there is none.
+type Checks struct {
+	// Checker asks. Nil: there is no service.
+	Checker Checker
+	// Every is the time between two rounds; the first comes one such time after the start, or after the first transaction
+	// of a new state table file. Default 60 s, for the half topic of 5.3 30 s. Java: checkTransactionMessageTimerInterval,
+	// transactionCheckInterval.
+	Every time.Duration
+	// MinAge is how old a transaction must be to be asked about. Default 60 s for the state table, 6 s for the half topic,
+	// where a message may state another time (CHECK_IMMUNITY_TIME_IN_SECONDS). Java: checkTransactionMessageAtleastInterval,
+	// transactionTimeOut.
+	MinAge time.Duration
+	// Max is how often one transaction is asked about; negative: no limit. Default 15 for the half topic, which then moves
+	// the message to TRANS_CHECK_MAX_TIME_TOPIC. The state table has no default; with a limit it counts in memory only,
+	// from the start of the store, and leaves the transaction open. Java: transactionCheckMax.
+	Max int
+	// MaxAge is how old a half message may become, by its birth, before it is moved as well. Default 72 h. Java:
+	// fileReservedTime.
+	MaxAge time.Duration
+	// InFlight is how many questions one round asks at most, for each state table file; the next one goes on there.
+	// Default 1000.
+	InFlight int
+	// Enabled and Slave are asked at each round; it does nothing unless it is enabled and the store is no slave. Nil:
+	// enabled, no slave. Java: checkTransactionMessageEnable, brokerRole.
+	Enabled, Slave func() bool
+}
+
+// CheckRun says what one round did.
+type CheckRun struct {
+	File     string // of the state table, or the half topic
+	Began    int64  // ms, the store's clock
+	Open     int64  // open transactions met
+	Walked   int64  // records passed, finished ones too, which cost nothing
+	Total    int64  // records of the file; of the half topic, the half messages from its progress on
+	Asked    int64  // questions handed on
+	Young    bool   // it ended at a transaction that is too young
+	Limited  bool   // it ended because InFlight was reached, or after 60 s
+	Orphans  int64  // open ones whose message is gone or damaged
+	NoAnswer int64  // questions for which there was no producer
+	Failed   int64  // questions that the Checker could not hand on for another reason
+	GaveUp   int64  // transactions asked about too often, or too old
+	Deferred int64  // half messages stored again because their producer does not want to be asked yet
+	Err      error  // why the round ended early, if it did
+}
+
+// CheckStats counts what the check-back service did since the store was opened.
+type CheckStats struct {
+	Rounds  int64 // that looked
+	Skipped int64 // that did nothing: the store is a slave, or checks are switched off
+	// The sums over all rounds.
+	Asked, Orphans, NoAnswer, Failed, GaveUp, Deferred, Limited int64
+	// Files is how many state table files have a schedule; 1 for the half topic.
+	Files int
+	// Last has the newest round of each state table file that has a schedule, or of the half topic.
+	Last []CheckRun
+}
+
+const (
+	defaultStateAge   = time.Minute
+	defaultHalfAge    = 6 * time.Second
+	defaultHalfChecks = 15
+	defaultHalfMaxAge = 72 * time.Hour
+	defaultInFlight   = 1000
+	checkTimeout      = 3 * time.Second // of one question
+	checkRoundAtMost  = time.Minute
+)
+
+// rounds is what an engine does in the check-back service.
+type rounds interface {
+	// due runs what is due and gives the time of the next run.
+	due(ctx context.Context, now time.Time) time.Time
+	// wake tells that something may have to be scheduled; nil: never.
+	wake() <-chan struct{}
+	// last gives the newest round of each schedule; the service's lock is held.
+	last() []CheckRun
+}
+
+// checkService asks, in one goroutine.
+type checkService struct {
+	store *Store
+	opts  Checks
+
+	runs  rounds
+	mu    sync.Mutex // guards stats, and what runs.last reads
+	stats CheckStats
+}
+
+func newCheckService(s *Store) *checkService {
+	c := &checkService{store: s, opts: s.opts.Checks}
+	if c.opts.InFlight == 0 {
+		c.opts.InFlight = defaultInFlight
+	}
+	c.runs = s.engine.rounds(c)
+	return c
+}
+
+// run makes the rounds until ctx ends.
+func (c *checkService) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-c.runs.wake():
+		}
+		next := c.runs.due(ctx, time.Now())
+		timer.Reset(max(time.Millisecond, time.Until(next)))
+	}
+}
+
+// silent says whether a round does nothing, and counts it.
+func (c *checkService) silent() bool {
+	skip := c.opts.Slave != nil && c.opts.Slave() || c.opts.Enabled != nil && !c.opts.Enabled()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if skip {
+		c.stats.Skipped++
+	}
+	return skip
+}
+
+// count takes a round into the sums and tells the log of it.
+func (c *checkService) count(r *CheckRun) {
+	c.mu.Lock()
+	s := &c.stats
+	s.Rounds++
+	s.Asked += r.Asked
+	s.Orphans += r.Orphans
+	s.NoAnswer += r.NoAnswer
+	s.Failed += r.Failed
+	s.GaveUp += r.GaveUp
+	s.Deferred += r.Deferred
+	if r.Limited {
+		s.Limited++
+	}
+	c.mu.Unlock()
+	log := c.store.opts.Logger
+	if r.Err != nil {
+		log.Error("check of transactions ended early", "file", r.File, "err", r.Err)
+	}
+	if r.Open > 0 {
+		log.Info("transactions checked", "file", r.File, "open", r.Open, "walked", r.Walked, "total", r.Total, "asked", r.Asked,
+			"orphans", r.Orphans, "noProducer", r.NoAnswer, "failed", r.Failed, "gaveUp", r.GaveUp)
+	}
+}
+
+// ask hands one question to the Checker and counts what came of it.
+func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := ErrNoProducer
+	if req.Group != "" {
+		err = c.opts.Checker.Check(ctx, req)
+	}
+	switch {
+	case err == nil:
+		r.Asked++
+	case errors.Is(err, ErrNoProducer):
+		r.NoAnswer++
+	default:
+		r.Failed++
+		c.store.opts.Logger.Warn("producer not asked", "group", req.Group, "number", req.Number, "offset", req.PhysicalOffset, "err", err)
+	}
+}
+
+// asked says how many questions of a round count against its limit.
+func (r *CheckRun) asked() int { return int(r.Asked + r.NoAnswer + r.Failed + r.Orphans + r.Deferred) }
+
+// CheckStats gives the counters of the check-back service; false when there is none.
+func (s *Store) CheckStats() (CheckStats, bool) {
+	if s.checks == nil {
+		return CheckStats{}, false
+	}
+	c := s.checks
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := c.stats
+	stats.Last = c.runs.last()
+	stats.Files = len(stats.Last)
+	return stats, true
+}
+
+// checkInterval is the dialect's time between two rounds.
+func (s *Store) checkInterval() time.Duration {
+	return time.Duration(s.dialect.CheckIntervalMillis) * time.Millisecond
+}
+
+func (c *Checks) validate() []error {
+	var errs []error
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{{"Every", int64(c.Every)}, {"MinAge", int64(c.MinAge)}, {"MaxAge", int64(c.MaxAge)}, {"InFlight", int64(c.InFlight)}} {
+		if v.value < 0 {
+			errs = append(errs, fmt.Errorf("rocketstore: Checks.%s is %d, want 0 or more", v.name, v.value))
+		}
+	}
+	return errs
+}
