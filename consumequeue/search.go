@@ -136,27 +136,11 @@ func (q *Queue) lastReal(first, end int64) (last Unit, ok bool, err error) {
 // DeleteBefore removes whole files, oldest first, whose last unit's record lies before logMin, the commit log's first byte;
 // never the last file. It gives their names. The first offset of the queue rises with it.
 func (q *Queue) DeleteBefore(logMin int64) ([]string, error) {
-	if err := q.load(); err != nil {
+	gone, err := q.DeletableBefore(logMin)
+	if err != nil || len(gone) == 0 {
 		return nil, err
 	}
-	segments := q.segs.Segments()
-	keep := 0
-	for ; keep < len(segments)-1; keep++ {
-		s := segments[keep]
-		first := s.Start / UnitSize
-		u, ok, err := q.lastReal(first, min(first+s.Length/UnitSize, q.max.Load()))
-		if err != nil {
-			return nil, err
-		}
-		if first+s.Length/UnitSize > q.max.Load() || ok && u.PhysicalOffset >= logMin {
-			break
-		}
-	}
-	if keep == 0 {
-		return nil, nil
-	}
-	start := segments[keep].Start
-	q.edges.Store(nil)
+	start := q.segs.Segments()[len(gone)].Start
 	if first := start / UnitSize; q.min.Load() < first {
 		q.min.Store(first)
 	}

@@ -152,7 +152,7 @@ func (x *Index) DeleteBefore(logMin int64) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	for len(x.files) > 1 && x.endsBefore(logMin) {
+	for len(x.files) > 1 && x.endsBefore(0, logMin) {
 		f := x.files[0]
 		if err := f.close(); err != nil {
 			return names, x.fail(err)
@@ -168,12 +168,26 @@ func (x *Index) DeleteBefore(logMin int64) ([]string, error) {
 	return names, x.syncDir()
 }
 
-// endsBefore says whether all records of the oldest file lie below logMin. Where its header is damaged, the next file's begins
-// no earlier than it ended.
-func (x *Index) endsBefore(logMin int64) bool {
-	if f := x.files[0]; f.damaged == nil {
+// DeletableBefore lists the files that [Index.DeleteBefore] removes.
+func (x *Index) DeletableBefore(logMin int64) []FileInfo {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var infos []FileInfo
+	for i, f := range x.files[:max(0, len(x.files)-1)] {
+		if !x.endsBefore(i, logMin) {
+			break
+		}
+		infos = append(infos, FileInfo{f.name, f.head, f.shape, f.damaged})
+	}
+	return infos
+}
+
+// endsBefore says whether all records of a file that is not the last lie below logMin. Where its header is damaged, the next
+// file's begins no earlier than it ended. The caller holds mu.
+func (x *Index) endsBefore(i int, logMin int64) bool {
+	if f := x.files[i]; f.damaged == nil {
 		return f.head.EndOffset < logMin
 	}
-	next := x.files[1]
+	next := x.files[i+1]
 	return next.damaged == nil && next.head.BeginOffset < logMin
 }

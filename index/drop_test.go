@@ -138,6 +138,7 @@ func TestDeleteBeforeRemovesFilesBelowTheLogsMinimum(t *testing.T) {
 	}{{0, 4}, {200, 4}, {201, 3}, {601, 1}, {1 << 40, 1}} {
 		fsys, x := filled(t)
 		all := names(t, fsys)
+		require.Len(t, x.DeletableBefore(tt.min), 4-tt.left)
 		deleted, err := x.DeleteBefore(tt.min)
 		require.NoError(t, err)
 		require.Len(t, deleted, 4-tt.left)

@@ -165,6 +165,27 @@ func (l *Log) search(physicalOffset int64) (int64, error) {
 func (l *Log) DeleteBefore(logStart int64) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	cut, err := l.cutBefore(logStart)
+	if err != nil || cut < 0 {
+		return nil, err
+	}
+	names, err := l.q.DeleteBefore(cut)
+	if err != nil {
+		return names, fmt.Errorf("delete redo log units before %d: %w", cut/UnitSize, err)
+	}
+	return names, nil
+}
+
+// DeletableBefore lists the files that [Log.DeleteBefore] deletes.
+func (l *Log) DeletableBefore(logStart int64) ([]mappedfile.SegmentInfo, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	cut, err := l.cutBefore(logStart)
+	return slices.DeleteFunc(l.q.Segments(), func(s mappedfile.SegmentInfo) bool { return s.Start >= cut }), err
+}
+
+// cutBefore gives the offset behind the last file that can go, -1 when none can; mu is held.
+func (l *Log) cutBefore(logStart int64) (int64, error) {
 	segments := l.q.Segments()
 	cut := int64(-1)
 	for _, s := range segments[:max(0, len(segments)-1)] {
@@ -177,7 +198,7 @@ func (l *Log) DeleteBefore(logStart int64) ([]string, error) {
 			}
 		})
 		if err != nil {
-			return nil, err
+			return -1, err
 		}
 		if last >= logStart {
 			break
@@ -186,12 +207,5 @@ func (l *Log) DeleteBefore(logStart int64) ([]string, error) {
 			cut = s.Start + l.opts.SegmentSize
 		}
 	}
-	if cut < 0 {
-		return nil, nil
-	}
-	names, err := l.q.DeleteBefore(cut)
-	if err != nil {
-		return names, fmt.Errorf("delete redo log units before %d: %w", cut/UnitSize, err)
-	}
-	return names, nil
+	return cut, nil
 }

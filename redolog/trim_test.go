@@ -84,8 +84,11 @@ func TestDeleteBeforeRemovesWholeFiles(t *testing.T) {
 		{unit(1000).PhysicalOffset, 30},
 	} {
 		before, _ := log.Bounds()
+		list, err := log.DeletableBefore(tt.logStart)
+		require.NoError(t, err)
 		removed, err := log.DeleteBefore(tt.logStart)
 		require.NoError(t, err)
+		require.Len(t, removed, len(list))
 		require.Len(t, removed, int(tt.first-before)/perFile)
 		if len(removed) > 0 {
 			require.Equal(t, path.Join(redolog.Dir, mappedfile.SegmentName(before*redolog.UnitSize)), removed[0])

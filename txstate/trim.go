@@ -162,6 +162,14 @@ func (t *Table) DeleteBefore(logStart int64) ([]string, error) {
 	return names, nil
 }
 
+// DeletableBefore lists the files that [Table.DeleteBefore] deletes.
+func (t *Table) DeletableBefore(logStart int64) ([]mappedfile.SegmentInfo, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cut, err := t.cutBefore(logStart)
+	return slices.DeleteFunc(t.q.Segments(), func(s mappedfile.SegmentInfo) bool { return s.Start >= cut }), err
+}
+
 // cutBefore gives the offset behind the last file that can go, -1 when none can.
 func (t *Table) cutBefore(logStart int64) (int64, error) {
 	segments := t.q.Segments()

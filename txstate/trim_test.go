@@ -128,8 +128,11 @@ func TestDeleteBeforeRemovesWholeFiles(t *testing.T) {
 		{record(1000).CommitOffset, 30},
 	} {
 		before, _ := table.Bounds()
+		list, err := table.DeletableBefore(tt.logStart)
+		require.NoError(t, err)
 		removed, err := table.DeleteBefore(tt.logStart)
 		require.NoError(t, err)
+		require.Len(t, removed, len(list))
 		first, next := table.Bounds()
 		require.Equal(t, [2]int64{tt.first, 35}, [2]int64{first, next})
 		require.Len(t, removed, int(first-before)/perFile)
