@@ -144,7 +144,7 @@ func (s *Store) refuseForeign(id *recovery.Identity) error {
 	return nil
 }
 
-// saveMarker writes our note of dialect and sizes; h is what a clean stop or a checkpoint adds, nil for neither.
+// saveMarker writes our note of dialect and sizes; h is what a clean stop or a checkpoint adds.
 func (s *Store) saveMarker(h *recovery.Hint) error {
 	m := &config.Marker{
 		Dialect: s.dialect.Name, SegmentSize: s.shape.segment, QueueSegmentSize: s.shape.queueSegment,
@@ -153,11 +153,6 @@ func (s *Store) saveMarker(h *recovery.Hint) error {
 	if s.tx != nil {
 		m.StateSegmentSize, m.RedoSegmentSize = s.shape.stateSegment, s.shape.redoSegment
 	}
-	if h == nil {
-		h = s.shape.hint
-	}
-	if h != nil {
-		m.Clean = &config.CleanStop{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
-	}
+	m.Clean = &config.CleanStop{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
 	return config.SaveMarker[mappedfile.File](s.fsys, m)
 }

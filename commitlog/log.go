@@ -48,6 +48,7 @@ type Log struct {
 	appendMu sync.Mutex // held by Append, Truncate and the roll to a new segment
 	lastTime int64      // guarded by appendMu: store time of the last record appended, 0 before the first
 	closed   bool       // guarded by appendMu
+	sealed   bool       // guarded by appendMu: nothing is appended any more
 
 	stop    context.CancelFunc
 	flusher sync.WaitGroup
@@ -167,11 +168,8 @@ func (l *Log) Append(ctx context.Context, run []byte, seq Sequence, wait bool) (
 }
 
 func (l *Log) append(run []byte, seq Sequence) (Result, error) {
-	if l.closed {
-		return Result{}, mappedfile.ErrClosed
-	}
-	if l.opts.ReadOnly {
-		return Result{}, mappedfile.ErrReadOnly
+	if err := l.refused(); err != nil {
+		return Result{}, err
 	}
 	if left := l.queue.Remaining(); int64(len(run))+BlankSize > left {
 		var blank [BlankSize]byte
@@ -204,6 +202,25 @@ func (l *Log) Wait(ctx context.Context, upTo int64) error {
 		return nil
 	}
 	return l.group.Wait(ctx, upTo, l.opts.SyncTimeout)
+}
+
+// refused says why nothing is appended, if so. The caller holds appendMu.
+func (l *Log) refused() error {
+	switch {
+	case l.closed, l.sealed:
+		return mappedfile.ErrClosed
+	case l.opts.ReadOnly:
+		return mappedfile.ErrReadOnly
+	}
+	return nil
+}
+
+// Seal refuses all appends from now on and gives the offset where the log then ends for good.
+func (l *Log) Seal() int64 {
+	l.appendMu.Lock()
+	defer l.appendMu.Unlock()
+	l.sealed = true
+	return l.queue.Written()
 }
 
 // stamp fills in what only the append lock can know, and counts the records of run. A negative queue offset is none.
@@ -252,11 +269,8 @@ func (l *Log) AppendRaw(ctx context.Context, offset int64, b []byte, wait bool) 
 }
 
 func (l *Log) appendRaw(offset int64, b []byte) error {
-	switch {
-	case l.closed:
-		return mappedfile.ErrClosed
-	case l.opts.ReadOnly:
-		return mappedfile.ErrReadOnly
+	if err := l.refused(); err != nil {
+		return err
 	}
 	if len(l.queue.Segments()) == 0 && offset != l.queue.Written() {
 		if err := l.queue.Begin(offset); err != nil {

@@ -210,6 +210,10 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 
 // settle makes the outcome durable, and then says so in the checkpoint.
 func (r *runner) settle(ctx context.Context, live *Dispatcher) error {
+	// What a killed process wrote and never synced was read here as if it were durable.
+	if err := mappedfile.SyncAll(r.FS); err != nil {
+		return err
+	}
 	if err := live.Sync(ctx); err != nil {
 		return err
 	}
