@@ -56,7 +56,8 @@ func TestStoresThatTheRealProgramRecoveredAreListed(t *testing.T) {
 			for _, q := range want.AfterStart.Queues {
 				for _, e := range q.Entries {
 					u := got[q.Topic][int64(q.QueueID)<<40|int64(e[0].(float64))]
-					require.Equal(t, e[1:3], []any{float64(u.PhysicalOffset), float64(u.Size)}, "%s/%d %v", q.Topic, q.QueueID, e[0])
+					want := []any{int64(e[1].(float64)), int32(e[2].(float64))}
+					require.Equal(t, want, []any{u.PhysicalOffset, u.Size}, "%s/%d %v", q.Topic, q.QueueID, e[0])
 				}
 			}
 			require.Empty(t, c.all)
