@@ -3,7 +3,9 @@ package rocketstore_test
 import (
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,10 +39,34 @@ func bodyOf(t *testing.T, dir string, r *golden.Record) []byte {
 	return body
 }
 
-// storedProgress reads consumerOffset.json as text.
-func storedProgress(t *testing.T, dir, topic string) int64 {
+// onHeap copies a directory.
+func onHeap(t *testing.T, dir string) *memfs.FS {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "config", "consumerOffset.json"))
+	fsys := memfs.New()
+	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		inside, relErr := filepath.Rel(dir, name)
+		if err = errors.Join(err, relErr); err != nil || d.IsDir() {
+			return errors.Join(err, fsys.MkdirAll(filepath.ToSlash(inside), 0o750))
+		}
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		f, err := fsys.OpenFile(filepath.ToSlash(inside), os.O_RDWR|os.O_CREATE, 0o640)
+		require.NoError(t, err)
+		_, err = f.WriteAt(b, 0)
+		return errors.Join(err, f.Close())
+	}))
+	return fsys
+}
+
+// storedProgress reads consumerOffset.json as text.
+func storedProgress(t *testing.T, fsys *memfs.FS, topic string) int64 {
+	t.Helper()
+	f, err := fsys.OpenFile("config/consumerOffset.json", os.O_RDONLY, 0)
+	require.NoError(t, err)
+	size, err := f.Size()
+	require.NoError(t, err)
+	text := make([]byte, size)
+	_, err = f.ReadAt(text, 0)
 	require.NoError(t, err)
 	found := regexp.MustCompile(`"` + topic + `@CID_RMQ_SYS_TRANS":\{0:(\d+)`).FindSubmatch(text)
 	if found == nil {
@@ -53,9 +79,9 @@ func storedProgress(t *testing.T, dir, topic string) int64 {
 
 // halfModel is the open set of a half-topic store by protocol.md 16, made of the real decoder's records and the stored
 // progress.
-func halfModel(t *testing.T, dir string, records []golden.Record) []golden.OpenTransaction {
+func halfModel(t *testing.T, fsys *memfs.FS, dir string, records []golden.Record) []golden.OpenTransaction {
 	t.Helper()
-	halvesFrom, opsFrom := storedProgress(t, dir, rocketstore.HalfTopicName), storedProgress(t, dir, rocketstore.OpTopicName)
+	halvesFrom, opsFrom := storedProgress(t, fsys, rocketstore.HalfTopicName), storedProgress(t, fsys, rocketstore.OpTopicName)
 	named, newest := map[string]bool{}, map[string]int64{}
 	key := func(r *golden.Record) string {
 		return r.Properties[message.PropertyUniqueKey] + " " + r.Properties[message.PropertyProducerGroup]
@@ -98,23 +124,22 @@ func TestGoldenHalfTopicsHaveTheirOpenTransactions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := golden.Unpack(t, name)
-			want := halfModel(t, dir, wholePrefix(exp.Records()))
+			fsys := onHeap(t, dir)
+			want := halfModel(t, fsys, dir, wholePrefix(exp.Records()))
 			require.NotEmpty(t, want)
-			o := rocketstore.Options{HoldDelayed: true}
-			readOnly := o
-			readOnly.ReadOnly = true
 			if !strings.Contains(name, "missing-cq") { // where only recovery makes the queues
-				s := open(t, dir, &readOnly)
+				s := open(t, "", &rocketstore.Options{FS: fsys, ReadOnly: true})
 				require.Equal(t, want, openSet(t, s))
 				require.NoError(t, s.Close(t.Context()))
 			}
+			o := &rocketstore.Options{FS: fsys, HoldDelayed: true, NoIndex: true}
 			for range 2 {
-				s := open(t, dir, &o)
+				s := open(t, "", o)
 				require.Equal(t, want, openSet(t, s))
 				require.NoError(t, s.Close(t.Context()))
 			}
-			require.Equal(t, want[0].Number, storedProgress(t, dir, rocketstore.HalfTopicName))
-			s := open(t, dir, &o)
+			require.Equal(t, want[0].Number, storedProgress(t, fsys, rocketstore.HalfTopicName))
+			s := open(t, "", o)
 			require.Equal(t, want, openSet(t, s))
 			for i, tx := range want {
 				_, err := s.EndTransaction(t.Context(), rocketstore.TransactionEnd{
@@ -124,7 +149,7 @@ func TestGoldenHalfTopicsHaveTheirOpenTransactions(t *testing.T) {
 				require.Len(t, openSet(t, s), len(want)-i-1)
 			}
 			require.NoError(t, s.Abandon())
-			s = open(t, dir, &o)
+			s = open(t, "", o)
 			require.Empty(t, openSet(t, s))
 			require.NoError(t, s.Close(t.Context()))
 		})
@@ -184,9 +209,7 @@ func TestHalfOpAndCommitRecordsAreTheRealOnes(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			dir := golden.Unpack(t, "rocketmq-"+version+"/clean")
 			theirs := open(t, dir, &rocketstore.Options{ReadOnly: true})
-			o := small()
-			o.Dialect, o.HoldDelayed = line, true
-			ours := open(t, t.TempDir(), o)
+			ours := inMemory(t, memfs.New(), line)
 			commits, records := 0, golden.Load(t, "rocketmq-"+version+"/clean").Records()
 			halves := make(map[int64]*golden.Record)
 			for i := range records {
