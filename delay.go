@@ -62,6 +62,21 @@ func (s *Store) PutNow(ctx context.Context, m *message.Message) (PutResult, erro
 	return s.putNow(ctx, m)
 }
 
+// PutLoose is Put that does not wait for the device, for a message whose WAIT is false but is not stored, as 4.9 has it.
+func (s *Store) PutLoose(ctx context.Context, m *message.Message) (PutResult, error) {
+	if err := s.admit(m); err != nil {
+		return PutResult{}, err
+	}
+	if isPrepared(m) || s.delayLevel(m) > 0 {
+		return s.Put(ctx, m) // their WAIT is stored
+	}
+	queue, err := s.queue(m.Topic, m.QueueID)
+	if err != nil {
+		return PutResult{}, err
+	}
+	return s.append(ctx, m, queue, false)
+}
+
 func (s *Store) putNow(ctx context.Context, m *message.Message) (PutResult, error) {
 	queue, err := s.queue(m.Topic, m.QueueID)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -19,6 +20,9 @@ func (s *Store) start() {
 		s.dispatched.Store(offset)
 		s.wake()
 	})
+	if s.opts.Queued != nil {
+		s.live.OnApplied(s.tellQueued)
+	}
 	s.background.Go(func() { s.dispatch(ctx) })
 	s.background.Go(func() { s.checkpoints(ctx) })
 	if !s.opts.HoldDelayed {
@@ -56,6 +60,22 @@ func (s *Store) dispatch(ctx context.Context) {
 		case <-retry.C:
 		}
 	}
+}
+
+// QueuedUnit is a message in a queue, for [Options].Queued.
+type QueuedUnit struct {
+	// Topic is valid during the call only.
+	Topic       []byte
+	QueueID     int32
+	QueueOffset int64
+	TagsCode    int64 // of a delayed message that waits, the time when it is due
+}
+
+func (s *Store) tellQueued(r *commitlog.Record) {
+	_ = s.derive.Units(r, func(p recovery.Placement) error {
+		s.opts.Queued(QueuedUnit{p.Topic, p.QueueID, p.QueueOffset, p.Unit.TagsCode})
+		return nil
+	})
 }
 
 func (s *Store) wake() {

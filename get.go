@@ -59,6 +59,9 @@ type GetResult struct {
 	views []mappedfile.View
 }
 
+// Raw is a record's bytes as they lie in the log, valid until Release.
+func (r *GetResult) Raw(i int) []byte { return r.views[i].Bytes() }
+
 // Release gives the records' memory back. Call it once for each result of Get.
 func (r *GetResult) Release() {
 	for _, v := range r.views {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
@@ -66,6 +67,13 @@ type Options struct {
 	CheckpointEvery time.Duration
 	// MaxMapped limits the mapped segment files. Default 8192.
 	MaxMapped int
+
+	// Queued, if not nil, is told of each unit that came into a queue, once a Get finds it; not of what opening replays. It is
+	// called by the dispatch, which everything behind it waits for: it must not block, nor call the store.
+	Queued func(u QueuedUnit)
+	// Tables are files of config/ that the caller keeps, besides those of the store. They are loaded before recovery changes
+	// anything: a damaged one without a backup ends the opening. [Store.SaveTable] writes them.
+	Tables []config.Table
 
 	// Recovery says what to do about damage, and more.
 	Recovery recovery.Options

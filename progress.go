@@ -11,7 +11,7 @@ import (
 func (s *Store) loadConfig() error {
 	s.offsets = &config.ConsumerOffsets{Header: config.Header{Line: s.dialect.Name}}
 	s.delayed = &config.DelayOffsets{Header: config.Header{Line: s.dialect.Name}}
-	for _, t := range []config.Table{s.offsets, s.delayed} {
+	for _, t := range append([]config.Table{s.offsets, s.delayed}, s.opts.Tables...) {
 		notice, err := config.Load[mappedfile.File](s.fsys, t)
 		if err != nil {
 			return err
@@ -74,4 +74,13 @@ func (s *Store) SaveConsumerOffsets() error {
 		return err
 	}
 	return s.saveConfig()
+}
+
+// SaveTable writes one of [Options.Tables], unless it did not change since it was loaded or saved. It is for one goroutine at
+// a time for each table, which nobody may change meanwhile.
+func (s *Store) SaveTable(t config.Table) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return config.Save[mappedfile.File](s.fsys, t)
 }

@@ -52,6 +52,12 @@ type Dialect struct {
 	DelayLevels string
 	// AsyncFlushMillis is the period of the asynchronous flush.
 	AsyncFlushMillis int
+	// NamesCluster: the broker adds the property CLUSTER to what it stores of a producer.
+	NamesCluster bool
+	// DropsWait: it takes WAIT out of a single plain message.
+	DropsWait bool
+	// NamesRegion: it adds MSG_REGION and TRACE_ON, and UNIQ_KEY where there is none.
+	NamesRegion bool
 	// TimestampKey is the spelling of a data version's time in JSON.
 	TimestampKey string
 }
@@ -72,6 +78,7 @@ func V49() *Dialect {
 	return &Dialect{
 		Name: "4.9", MaxMessageSize: 4 << 20, MaxTopicLength: 127, MaxRetryTopicLength: 127, HasIPv6: true,
 		IndexesUniqueKey: true, IndexesCommits: true, CheckpointMargin: 3000,
+		NamesCluster: true, DropsWait: true,
 		CheckIntervalMillis: 60_000, DelayLevels: delayLevels16 + " 1h 2h", AsyncFlushMillis: 500, TimestampKey: "timestamp",
 	}
 }
@@ -83,6 +90,7 @@ func V53() *Dialect {
 	d.WritesV2, d.EndsProperties, d.AbortHoldsPID, d.KeepsConfirmOffset = true, true, true, true
 	d.CheckIntervalMillis = 30_000
 	d.NamesTransaction, d.CountsEmptyIndex = true, true
+	d.DropsWait, d.NamesRegion = false, true
 	return d
 }
 

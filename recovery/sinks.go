@@ -159,6 +159,7 @@ type Dispatcher struct {
 	time   atomic.Int64 // store time of the last record; stored by CatchUp
 	// progress is called now and then with the physical offset reached.
 	progress func(offset int64)
+	applied  func(r *commitlog.Record)
 }
 
 // NewDispatcher makes a dispatcher that starts at the record at from.
@@ -187,6 +188,9 @@ func (d *Dispatcher) CatchUp(ctx context.Context) error {
 				return fmt.Errorf("%s: record at %d: %w", s.Name(), at, err)
 			}
 		}
+		if d.applied != nil {
+			d.applied(r)
+		}
 		d.last = at
 		d.time.Store(r.StoreTimestamp)
 		if d.count++; d.count%1024 == 0 {
@@ -211,6 +215,9 @@ func (d *Dispatcher) StoreTime() int64 { return d.time.Load() }
 
 // OnProgress has f called now and then, from CatchUp, with the physical offset reached.
 func (d *Dispatcher) OnProgress(f func(offset int64)) { d.progress = f }
+
+// OnApplied has f called, from CatchUp, for each record that all sinks have taken. Its slices are not valid afterwards.
+func (d *Dispatcher) OnApplied(f func(r *commitlog.Record)) { d.applied = f }
 
 // Count is how many records were dispatched.
 func (d *Dispatcher) Count() int64 { return d.count }
