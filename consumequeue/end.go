@@ -87,28 +87,35 @@ func (q *Queue) searchFile(s mappedfile.SegmentInfo, e *edges) (end int64, err e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b := make([]byte, min(stepBack, s.Length/UnitSize)*UnitSize)
-	if end, err = searchEnd(f, b, s.Length); end == 0 || err != nil {
+	from, end, err := searchEnd(f, b, s.Length)
+	if end == 0 || err != nil {
 		return 0, err
 	}
-	if err := readZeroed(f, b[:UnitSize], (end-1)*UnitSize); err != nil {
-		return 0, err
+	if from == end { // what was read begins at the end
+		from = end - 1
+		if err := readZeroed(f, b[:UnitSize], from*UnitSize); err != nil {
+			return 0, err
+		}
 	}
-	e.lastUnit = decode(b)
-	if err := readZeroed(f, b[:UnitSize], 0); err != nil {
-		return 0, err
+	e.lastUnit = decode(b[(end-1-from)*UnitSize:])
+	if from > 0 {
+		if err := readZeroed(f, b[:UnitSize], 0); err != nil {
+			return 0, err
+		}
 	}
 	e.firstUnit = decode(b)
 	return end, nil
 }
 
-// searchEnd gives the number of units of a file before its zeros. b is room for stepBack units, or for all.
-func searchEnd(f mappedfile.File, b []byte, size int64) (int64, error) {
+// searchEnd gives the number of units of a file before its zeros, and in b, which is room for stepBack units or for all,
+// the units before it from from on.
+func searchEnd(f mappedfile.File, b []byte, size int64) (from, end int64, err error) {
 	// Most often the border lies in the last pages that are no hole.
 	n := min(dataEnd(f, size)/UnitSize+1, size/UnitSize)
-	from := max(0, n-stepBack)
-	bad, err := firstBad(f, b, from, n)
-	if err != nil || from == 0 || bad > from {
-		return bad, err
+	from = max(0, n-stepBack)
+	end, err = firstBad(f, b, from, n)
+	if err != nil || from == 0 || end > from {
+		return from, end, err
 	}
 	border := int64(sort.Search(int(from), func(i int) bool {
 		if err == nil {
@@ -117,9 +124,11 @@ func searchEnd(f mappedfile.File, b []byte, size int64) (int64, error) {
 		return err != nil || allZero(b[:UnitSize])
 	}))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return firstBad(f, b, max(0, border-stepBack), border)
+	from = max(0, border-stepBack)
+	end, err = firstBad(f, b, from, border)
+	return from, end, err
 }
 
 // firstBad gives the first unit of a file in [from, to) that is impossible, else to. b is room for them.
@@ -152,12 +161,18 @@ func dataEnd(f mappedfile.File, size int64) int64 {
 	if !ok {
 		return size
 	}
-	pages := (size + mappedfile.PageSize - 1) / mappedfile.PageSize
-	page := sort.Search(int(pages), func(i int) bool {
-		next, more := seeker.NextData(int64(i) * mappedfile.PageSize)
+	empty := func(page int64) bool { // from there on
+		next, more := seeker.NextData(page * mappedfile.PageSize)
 		return !more || next >= size
-	})
-	return min(int64(page)*mappedfile.PageSize, size)
+	}
+	// Most queues are short: double the step before halving it.
+	lo, hi := int64(0), int64(1)
+	for hi*mappedfile.PageSize < size && !empty(hi) {
+		lo, hi = hi, hi*2
+	}
+	hi = min(hi, (size+mappedfile.PageSize-1)/mappedfile.PageSize)
+	page := lo + int64(sort.Search(int(hi-lo), func(i int) bool { return empty(lo + int64(i)) }))
+	return min(page*mappedfile.PageSize, size)
 }
 
 func (q *Queue) findEndThoroughly() (int64, error) {
