@@ -76,7 +76,7 @@ func (d *Decision) Cut() (records, bytes int64) {
 func (p *planner) notePlanned() {
 	for _, k := range p.w.sortedQueues() {
 		sp := p.w.queues[k]
-		dir := path.Join(QueueDir, k.topic, fmt.Sprint(k.id))
+		dir := path.Join(QueueDir, k.String())
 		q := p.Queues.Lookup(k.topic, k.id)
 		if q == nil {
 			p.d.missing = append(p.d.missing, Change{dir, fmt.Sprintf("made, with units up to %d", sp.last)})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
@@ -86,11 +87,11 @@ func (p *planner) needs(start int64) (int64, string) {
 		}
 		q := p.Queues.Lookup(k.topic, k.id)
 		if q == nil {
-			lower(p.d.LogStart, fmt.Sprintf("queue %s/%d is missing", k.topic, k.id))
+			lower(p.d.LogStart, fmt.Sprintf("queue %v is missing", k))
 			continue
 		}
 		if from, lacks := p.lacks(q, sp.first); lacks {
-			lower(from, fmt.Sprintf("first record that queue %s/%d may lack", k.topic, k.id))
+			lower(from, fmt.Sprintf("first record that queue %v may lack", k))
 		}
 	}
 	if from, why := p.indexNeeds(); from >= 0 {
@@ -136,7 +137,7 @@ func (p *planner) planQueues() error {
 	}
 	for _, k := range p.w.sortedQueues() {
 		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean {
-			p.d.warn(Warning{Kind: KindQueueGone, File: fmt.Sprintf("consumequeue/%s/%d", k.topic, k.id), Text: "the queue is missing; made again from the log"})
+			p.d.warn(Warning{Kind: KindQueueGone, File: path.Join(QueueDir, k.String()), Text: "the queue is missing; made again from the log"})
 		}
 	}
 	return nil
@@ -291,6 +292,9 @@ func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) u
 	h := xxhash.New()
 	var b []byte
 	for q := range queues.All() {
+		if len(q.Segments()) == 0 {
+			continue // named, but never written, or removed with its records
+		}
 		first, end := q.Bounds()
 		b = append(b[:0], q.Topic()...)
 		b = append(b, 0)

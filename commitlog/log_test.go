@@ -1,0 +1,325 @@
+package commitlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+func record(t testing.TB, body string) []byte {
+	t.Helper()
+	b, err := commitlog.AppendMessage(nil, &message.Message{Topic: "T", Body: []byte(body)}, dialect.V49(), 0)
+	require.NoError(t, err)
+	return b
+}
+
+func openLog(t testing.TB, fsys mappedfile.FS, o commitlog.Options) *commitlog.Log {
+	t.Helper()
+	if o.SegmentSize == 0 {
+		o.SegmentSize = 4096
+	}
+	l, err := commitlog.Open(fsys, &o)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Abandon() })
+	return l
+}
+
+// Records roll to the next segment where size + 8 does not fit, behind a blank (R-E-023).
+func TestAppendRollsWhenARecordDoesNotFit(t *testing.T) {
+	l := openLog(t, memfs.New(), commitlog.Options{})
+	exact := make([]byte, 4096-8-commitlog.MinRecordSize-1)
+	res, err := l.Append(t.Context(), record(t, string(exact)), nil, false)
+	require.NoError(t, err)
+	require.Equal(t, 4096-8, res.Size)
+	res, err = l.Append(t.Context(), record(t, "next"), nil, false)
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, res.PhysicalOffset)
+	_, err = l.Append(t.Context(), record(t, string(exact)+"x"), nil, false)
+	require.ErrorIs(t, err, commitlog.ErrMessageIllegal)
+	n := 0
+	for r, err := range l.Records(0) {
+		require.NoError(t, err)
+		require.Contains(t, []int64{0, 4096}, r.PhysicalOffset)
+		n++
+	}
+	require.Equal(t, 2, n)
+}
+
+// A run of records is one whole: it moves to the next segment together (R-E-034).
+func TestBatchIsAppendedAsAWhole(t *testing.T) {
+	l := openLog(t, memfs.New(), commitlog.Options{})
+	_, err := l.Append(t.Context(), record(t, string(make([]byte, 3000))), nil, false)
+	require.NoError(t, err)
+	run := append(record(t, string(make([]byte, 400))), record(t, string(make([]byte, 700)))...)
+	res, err := l.Append(t.Context(), run, given(7), false)
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, res.PhysicalOffset)
+	require.Equal(t, 2, res.Records)
+	var offsets []int64
+	for r, err := range l.Records(4096) {
+		require.NoError(t, err)
+		offsets = append(offsets, r.QueueOffset)
+	}
+	require.Equal(t, []int64{7, 8}, offsets)
+}
+
+// Many goroutines append at once; every record is whole, in one order, without a gap (R-E-029), also for a reader that
+// follows (R-E-033).
+func TestConcurrentAppendsAreWholeAndInOrder(t *testing.T) {
+	l := openLog(t, memfs.New(), commitlog.Options{SegmentSize: 16 << 10})
+	const writers, each = 8, 200
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				_, err := l.Append(context.Background(), record(t, fmt.Sprintf("%d-%d", w, i)), nil, false)
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	next := make(map[string]int)
+	reader := l.NewReader(0)
+	defer reader.Close()
+	for n := 0; n < writers*each; {
+		r, err := reader.Next()
+		require.NoError(t, err)
+		if r == nil {
+			<-l.Grown()
+			continue
+		}
+		var w string
+		var i int
+		_, err = fmt.Sscanf(string(r.Body), "%1s-%d", &w, &i)
+		require.NoError(t, err)
+		require.Equal(t, next[w], i)
+		next[w]++
+		n++
+	}
+	group.Wait()
+}
+
+// Bytes of a replica are taken at the end only, cut anywhere, and read when they are whole (R-E-035).
+func TestAppendRawTakesAReplicasFeed(t *testing.T) {
+	source := openLog(t, memfs.New(), commitlog.Options{})
+	for i := range 100 {
+		_, err := source.Append(t.Context(), record(t, fmt.Sprint("message ", i)), nil, false)
+		require.NoError(t, err)
+	}
+	replica := openLog(t, memfs.New(), commitlog.Options{})
+	start := int64(4096) // an empty replica is fed from its master's last file or any other
+	_, end := source.Bounds()
+	reader := replica.NewReader(start)
+	defer reader.Close()
+	got := 0
+	for at := start; at < end; {
+		v, err := source.Queue().ViewFrom(at)
+		require.NoError(t, err)
+		b := v.Bytes()[:min(len(v.Bytes()), 333)]
+		require.NoError(t, replica.AppendRaw(t.Context(), at, b, false))
+		require.ErrorIs(t, replica.AppendRaw(t.Context(), at, b, false), commitlog.ErrNotAtEnd)
+		at += int64(len(b))
+		v.Release()
+		for {
+			r, err := reader.Next()
+			require.NoError(t, err)
+			if r == nil {
+				break
+			}
+			got++
+		}
+	}
+	want := 0
+	for _, err := range source.Records(start) {
+		require.NoError(t, err)
+		want++
+	}
+	require.Equal(t, want, got)
+}
+
+// slowFS makes each sync of a mapping take 4 ms of the bubble's time.
+type slowFS struct {
+	mappedfile.FS
+	syncs *int
+}
+
+func (s slowFS) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
+	return slowFile{f, s.syncs}, err
+}
+
+type slowFile struct {
+	mappedfile.File
+	syncs *int
+}
+
+func (s slowFile) Map(size int64, access mappedfile.Access) (mappedfile.Mapping, error) {
+	m, err := s.File.Map(size, access)
+	return slowMapping{m, s.syncs}, err
+}
+
+type slowMapping struct {
+	mappedfile.Mapping
+	syncs *int
+}
+
+func (s slowMapping) SyncRange(off, n int) error {
+	time.Sleep(4 * time.Millisecond)
+	*s.syncs++
+	return s.Mapping.SyncRange(off, n)
+}
+
+// One sync serves all who wait by then (R-E-030).
+func TestWaitersShareOneSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		syncs := 0
+		l := openLog(t, slowFS{memfs.New(), &syncs}, commitlog.Options{Sync: commitlog.SyncGroup, NoAhead: true, SegmentSize: 64 << 10})
+		errs := make(chan error, 10)
+		put := func() {
+			_, err := l.Append(context.Background(), record(t, "x"), nil, true)
+			errs <- err
+		}
+		go put()
+		synctest.Wait() // the first sync is under way
+		for range 9 {
+			go put()
+		}
+		for range 10 {
+			require.NoError(t, <-errs)
+		}
+		require.Equal(t, 2, syncs) // ten waiters, two syncs
+		_, end := l.Bounds()
+		require.Equal(t, end, l.Flushed())
+	})
+}
+
+// A waiter gives up after the time-out or with its context; its record is stored all the same (R-E-030).
+func TestWaiterGivesUpAndTheRecordStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		syncs := 0
+		l := openLog(t, slowFS{memfs.New(), &syncs}, commitlog.Options{Sync: commitlog.SyncGroup, NoAhead: true, SyncTimeout: time.Millisecond})
+		done, leader := make(chan error, 2), record(t, "leader")
+		go func() {
+			_, err := l.Append(context.Background(), leader, nil, true)
+			done <- err
+		}()
+		synctest.Wait()
+		_, err := l.Append(context.Background(), record(t, "late"), nil, true)
+		require.ErrorIs(t, err, commitlog.ErrSyncTimeout)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = l.Append(ctx, record(t, "cancelled"), nil, true)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, <-done)
+		n := 0
+		for _, err := range l.Records(0) {
+			require.NoError(t, err)
+			n++
+		}
+		require.Equal(t, 3, n)
+	})
+}
+
+// A full disk is an error, nothing is written, and appends go on when there is room (R-E-038).
+func TestFullDiskIsAnErrorAndPasses(t *testing.T) {
+	fsys := memfs.New()
+	fsys.Limit(3 * 4096)
+	l := openLog(t, fsys, commitlog.Options{NoAhead: true})
+	var err error
+	stored := 0
+	for err == nil {
+		if _, err = l.Append(t.Context(), record(t, string(make([]byte, 900))), nil, false); err == nil {
+			stored++
+		}
+	}
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	fsys.Limit(1 << 20)
+	_, err = l.Append(t.Context(), record(t, "room again"), nil, false)
+	require.NoError(t, err)
+	n := 0
+	for _, err := range l.Records(0) {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, stored+1, n)
+}
+
+// The first failed sync is final: later appends are refused with it, reads go on (design.md 4.5).
+func TestFailedSyncIsFinal(t *testing.T) {
+	fsys := crashfs.New(memfs.New())
+	l := openLog(t, fsys, commitlog.Options{Sync: commitlog.SyncGroup, NoAhead: true})
+	_, err := l.Append(t.Context(), record(t, "kept"), nil, true)
+	require.NoError(t, err)
+	broken := errors.New("the device is gone")
+	fsys.Fail(crashfs.OpSyncRange, "", broken)
+	_, err = l.Append(t.Context(), record(t, "not acknowledged"), nil, true)
+	require.ErrorIs(t, err, broken)
+	_, err = l.Append(t.Context(), record(t, "refused"), nil, false)
+	require.ErrorIs(t, err, broken)
+	r, v, err := l.Read(0)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(r.Body))
+	v.Release()
+}
+
+// Nothing per message allocates, whatever the policy (R-E-091).
+func TestAppendDoesNotAllocate(t *testing.T) {
+	for _, policy := range []commitlog.SyncPolicy{commitlog.SyncInterval, commitlog.SyncGroup} {
+		l := openLog(t, memfs.New(), commitlog.Options{SegmentSize: 64 << 20, Sync: policy, NoAhead: true})
+		run := record(t, string(make([]byte, 1024)))
+		ctx := t.Context()
+		_, err := l.Append(ctx, run, nil, true)
+		require.NoError(t, err)
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			if _, err := l.Append(ctx, run, nil, true); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+}
+
+// Every limit has its own error, and nothing is written (R-E-025).
+func TestLimitsAreRefused(t *testing.T) {
+	long := func(n int) string { return string(make([]byte, n)) }
+	v6, err := message.ParseHost("[fd00::1]:10911")
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		name, want string
+		d          *dialect.Dialect
+		m          message.Message
+	}{
+		{"no topic", "topic: it is empty", dialect.V49(), message.Message{}},
+		{"long topic", "topic: 128 bytes, the limit is 127", dialect.V49(), message.Message{Topic: long(128)}},
+		{"long retry topic", "topic: 256 bytes, the limit is 255", dialect.V53(), message.Message{Topic: "%RETRY%" + long(249)}},
+		{"properties", "properties: 32768 bytes, the limit is 32767", dialect.V49(), message.Message{Topic: "T", Properties: message.Properties(long(32768))}},
+		{"queue id", "queue id: -1 is negative", dialect.V49(), message.Message{Topic: "T", QueueID: -1}},
+		{"IPv6 in 3.1", "dialect 3.1 has no IPv6 addresses", dialect.V31(), message.Message{Topic: "T", BornHost: v6}},
+		{"record in 3.1", "record: 1025 bytes, the limit is 1024", dialect.V31(), message.Message{Topic: "T", Body: make([]byte, 1025-92)}},
+		{"body in 4.9", "body: 1025 bytes, the limit is 1024", dialect.V49(), message.Message{Topic: "T", Body: make([]byte, 1025)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, err := commitlog.AppendMessage([]byte("before"), &tt.m, tt.d, 1024)
+			require.ErrorIs(t, err, commitlog.ErrMessageIllegal)
+			require.ErrorContains(t, err, tt.want)
+			require.Equal(t, "before", string(b))
+		})
+	}
+	_, err = commitlog.AppendMessage(nil, &message.Message{Topic: "T", Body: make([]byte, 1024-92)}, dialect.V31(), 1024)
+	require.NoError(t, err)
+}
