@@ -195,7 +195,7 @@ func startOurs(t *testing.T, opts namesrv.Options) *ours {
 	t.Helper()
 	o := &ours{addr: "127.0.0.1:0", opts: opts}
 	o.start(t)
-	t.Cleanup(o.halt)
+	t.Cleanup(func() { o.halt(t) })
 	return o
 }
 
@@ -212,10 +212,11 @@ func (o *ours) start(t *testing.T) {
 }
 
 // halt ends it without a goodbye to anybody.
-func (o *ours) halt() {
+func (o *ours) halt(t *testing.T) {
+	t.Helper()
 	if o.kill != nil {
 		o.kill()
-		_ = <-o.served // what it says does not matter, it was killed
+		require.NoError(t, <-o.served)
 		o.kill = nil
 	}
 }

@@ -39,13 +39,13 @@ func TestRealBrokersAndClientsUseOurNameServers(t *testing.T) {
 				useGoClient(t, both)
 			}
 
-			one.halt()
+			one.halt(t)
 			client.do(t, "send", "TopicWire", "second-", "20") // R-C-56
 			require.Len(t, client.do(t, "consume", both, "CG2", "TopicWire", "second-", "20", "60"), 20)
 			one.start(t)
 			took := eventually(t, l.report+20*time.Second, broker, "registration after a restart", func() bool { return len(one.brokers(t, "TopicWire")) == 1 })
 			t.Logf("complete %v after the restart", took.Round(time.Second))
-			two.halt()
+			two.halt(t)
 			client.do(t, "send", "TopicWire", "third-", "20")
 			require.Len(t, client.do(t, "consume", both, "CG3", "TopicWire", "third-", "20", "60"), 20)
 
