@@ -19,6 +19,7 @@ func (s *Store) start() {
 	s.live.OnProgress(func(offset int64) {
 		s.dispatched.Store(offset)
 		s.wake()
+		s.serveJobs()
 	})
 	if s.opts.Queued != nil {
 		s.live.OnApplied(s.tellQueued)
@@ -32,10 +33,14 @@ func (s *Store) start() {
 		s.checks = newCheckService(s)
 		s.background.Go(func() { s.checks.run(ctx) })
 	}
+	if s.opts.Retention.automatic() {
+		s.background.Go(func() { s.retain(ctx) })
+	}
 }
 
 // dispatch feeds the derived structures with what is appended. It is the loop that recovery replays with.
 func (s *Store) dispatch(ctx context.Context) {
+	defer close(s.retainer.done)
 	retry := time.NewTimer(time.Hour)
 	retry.Stop()
 	for {
@@ -58,6 +63,8 @@ func (s *Store) dispatch(ctx context.Context) {
 			return
 		case <-s.log.Grown():
 		case <-retry.C:
+		case job := <-s.retainer.jobs:
+			job()
 		}
 	}
 }

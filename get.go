@@ -126,8 +126,11 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 	size := 0
 	for scanned := 0; scanned < maxScan; {
 		n, err := q.Read(res.Next, units[:])
-		if err != nil || n == 0 {
-			return err
+		if err != nil {
+			return res.overtaken(q, err)
+		}
+		if n == 0 {
+			return nil
 		}
 		for _, u := range units[:n] {
 			at := res.Next
@@ -161,6 +164,18 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 	return nil
 }
 
+// overtaken turns the error of a unit that was deleted since the minimum was looked at into what a Get at its offset gives.
+func (r *GetResult) overtaken(q *consumequeue.Queue, err error) error {
+	first, _ := q.Bounds()
+	if !errors.Is(err, mappedfile.ErrOutOfRange) || r.Next >= first {
+		return err
+	}
+	if len(r.Records) == 0 {
+		r.Status, r.Next, r.Min = OffsetTooSmall, first, first
+	}
+	return nil
+}
+
 // Messages yields the records of a queue from an offset on, to its end at that time. A record's slices are valid until the
 // next one. Queue offsets whose records are gone are passed over; a damaged record yields its error, and the rest follows.
 func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[commitlog.Record, error] {
@@ -173,7 +188,7 @@ func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[comm
 		first, end := bounds(q)
 		for at := max(from, first); at < end; at++ {
 			u, err := q.Get(at)
-			if err == nil && u.IsFiller() {
+			if err == nil && u.IsFiller() || errors.Is(err, mappedfile.ErrOutOfRange) {
 				continue
 			}
 			if !s.yieldRecord(u.PhysicalOffset, err, yield) {

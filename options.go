@@ -75,6 +75,8 @@ type Options struct {
 	// anything: a damaged one without a backup ends the opening. [Store.SaveTable] writes them.
 	Tables []config.Table
 
+	// Retention says when old messages are deleted. The zero value deletes nothing.
+	Retention Retention
 	// Recovery says what to do about damage, and more.
 	Recovery recovery.Options
 	// Now is the store's clock, ms since 1970 UTC. Default: the system's.
@@ -106,7 +108,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Recovery.Logger == nil {
 		c.Recovery.Logger = c.Logger
 	}
-	errs := c.Checks.validate()
+	retention, errs := c.Retention.withDefaults()
+	c.Retention, errs = retention, append(errs, c.Checks.validate()...)
 	for _, s := range []struct {
 		name  string
 		value int64

@@ -103,7 +103,7 @@ func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutRe
 // AppendRaw appends bytes of another store's log as they are, at the offset where they lie there. They may be cut
 // anywhere; what is whole is dispatched. Offsets that do not continue the log give commitlog.ErrNotAtEnd.
 func (s *Store) AppendRaw(ctx context.Context, offset int64, b []byte) error {
-	if err := s.writable(); err != nil {
+	if err := s.putable(); err != nil {
 		return err
 	}
 	return s.log.AppendRaw(ctx, offset, b, true)
@@ -125,7 +125,7 @@ func (s *Store) writable() error {
 
 // admit says why the store does not take a message, if so.
 func (s *Store) admit(m *message.Message) error {
-	if err := s.writable(); err != nil {
+	if err := s.putable(); err != nil {
 		return err
 	}
 	if !message.ValidTopic(m.Topic) {

@@ -41,6 +41,7 @@ type Store struct {
 	shape   shape
 	buffers sync.Pool // of *[]byte: encoded records
 
+	retainer   retainer
 	live       *recovery.Dispatcher  // used by the dispatch goroutine alone, until Close has stopped it
 	dispatched atomic.Int64          // all records before it are in the derived structures; stored by the dispatch goroutine, never goes back
 	trouble    atomic.Pointer[error] // why the dispatch stands still; puts are refused meanwhile
@@ -73,7 +74,7 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, fsys: opts.FS, ending: make(ending)}
+	s := &Store{opts: opts, fsys: opts.FS, ending: make(ending), retainer: newRetainer()}
 	s.caughtUp = sync.NewCond(&s.waitMu)
 	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
 	if s.fsys == nil {
@@ -153,7 +154,7 @@ func (s *Store) open(ctx context.Context) error {
 	s.dispatched.Store(live.Offset())
 	// What recovery replayed is durable, so our note may say so.
 	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset()}
-	if err := errors.Join(s.startEngine(), s.saveMarker(begun)); err != nil {
+	if err := errors.Join(s.resumeIdle(), s.startEngine(), s.saveMarker(begun)); err != nil {
 		return err
 	}
 	s.start()
@@ -305,7 +306,7 @@ func (s *Store) Close(ctx context.Context) error {
 
 // settle makes everything durable and notes that it is.
 func (s *Store) settle(ctx context.Context) error {
-	if err := errors.Join(s.Checkpoint(ctx), s.saveConfig()); err != nil {
+	if err := errors.Join(s.Checkpoint(ctx), s.saveConfig(), s.forgetIdle()); err != nil {
 		return err
 	}
 	_, end := s.log.Bounds()
@@ -347,6 +348,8 @@ func (s *Store) halt() {
 		s.stop()
 	}
 	s.background.Wait()
+	s.retainer.mu.Lock()   // an Expire that is under way ends at its next step
+	s.retainer.mu.Unlock() //nolint:staticcheck // only waited for
 	if s.live != nil {
 		s.live.Close()
 	}

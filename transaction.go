@@ -81,7 +81,7 @@ func isPrepared(m *message.Message) bool {
 // transaction is ended once; a second end gives ErrAlreadyEnded and changes nothing. What does not fit the prepared
 // message gives ErrNoPrepared, ErrWrongGroup or ErrWrongNumber (R-B-48). Other errors are those of Put.
 func (s *Store) EndTransaction(ctx context.Context, e TransactionEnd) (PutResult, error) {
-	if err := s.writable(); err != nil {
+	if err := s.putable(); err != nil {
 		return PutResult{}, err
 	}
 	return s.engine.end(ctx, e)
