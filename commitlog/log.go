@@ -60,14 +60,15 @@ func Open(fsys mappedfile.FS, o *Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	l := &Log{opts: opts, grown: make(chan struct{}, 1)}
 	q, err := mappedfile.Open(fsys, opts.Dir, &mappedfile.Options{
 		SegmentSize: opts.SegmentSize, ReadOnly: opts.ReadOnly, Reserve: opts.Reserve, Ahead: !opts.NoAhead, Populate: opts.Populate,
-		Mode: opts.Write, Budget: opts.Budget, FileMode: opts.FileMode, DirMode: opts.DirMode, Logger: opts.Logger,
+		Mode: opts.Write, Committed: l.signalGrown, Budget: opts.Budget, FileMode: opts.FileMode, DirMode: opts.DirMode, Logger: opts.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{opts: opts, queue: q, grown: make(chan struct{}, 1)}
+	l.queue = q
 	l.group = newGroup(func() (int64, error) {
 		err := q.Sync(0)
 		return q.Flushed(), err
@@ -157,10 +158,7 @@ func (l *Log) Append(ctx context.Context, run []byte, seq Sequence, wait bool) (
 	if err != nil {
 		return Result{}, err
 	}
-	select {
-	case l.grown <- struct{}{}:
-	default:
-	}
+	l.signalGrown()
 	if wait {
 		err = l.Wait(ctx, res.PhysicalOffset+int64(res.Size))
 	}
@@ -258,10 +256,7 @@ func (l *Log) AppendRaw(ctx context.Context, offset int64, b []byte, wait bool) 
 	if err != nil {
 		return err
 	}
-	select {
-	case l.grown <- struct{}{}:
-	default:
-	}
+	l.signalGrown()
 	if wait {
 		return l.Wait(ctx, offset+int64(len(b)))
 	}
@@ -291,8 +286,16 @@ func (l *Log) appendRaw(offset int64, b []byte) error {
 	return nil
 }
 
-// Grown is signalled, with one place, when something was appended. It is for the one dispatcher.
+// Grown is signalled, with one place, when something was appended, and when staged bytes can be read. It is for the one
+// dispatcher.
 func (l *Log) Grown() <-chan struct{} { return l.grown }
+
+func (l *Log) signalGrown() {
+	select {
+	case l.grown <- struct{}{}:
+	default:
+	}
+}
 
 // Sync makes everything that was appended before the call durable. It returns the end of the log and the store time of
 // its last record (0 if unknown) as they were then: what a checkpoint may claim.

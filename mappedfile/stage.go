@@ -100,6 +100,9 @@ func (q *Queue) Commit() error {
 	q.mu.Lock()
 	if err == nil {
 		q.committed.Store(off + int64(len(b)))
+		if q.opts.Committed != nil {
+			q.opts.Committed()
+		}
 	} else {
 		err = q.fail(err)
 	}
