@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -55,10 +56,10 @@ func (e *edges) unit(index int64) (Unit, bool) {
 // with zeros, which is what opening 100 000 queues would mostly do.
 func (q *Queue) findEnd() (int64, *edges, error) {
 	segments := q.segs.Segments()
-	for i := len(segments) - 1; i >= 0; i-- {
-		start := segments[i].Start / UnitSize
+	for i, s := range slices.Backward(segments) {
+		start := s.Start / UnitSize
 		e := &edges{first: -1, last: -1}
-		end, err := q.searchFile(segments[i], e)
+		end, err := q.searchFile(s, e)
 		if err != nil {
 			return 0, nil, fmt.Errorf("end of queue %s/%d: %w", q.topic, q.id, err)
 		}

@@ -40,9 +40,9 @@ func ExampleScanExt() {
 	file := consumequeue.ExtUnit{TagsCode: 2598919, Bitmap: []byte{0x80}}.AppendTo(nil)
 	file = append(file, 0xFF, 0xFF) // the next unit lies in the next file
 	for e, err := range consumequeue.ScanExt("consumequeue_ext/T/0/00000000000000000000", 0, bytes.NewReader(file), int64(len(file))) {
-		fmt.Println(e.Offset, e.TagsCode, e.Bitmap, e.End, err)
+		fmt.Printf("%d %d %x %t %v\n", e.Offset, e.TagsCode, e.Bitmap, e.End, err)
 	}
 	// Output:
-	// 0 2598919 [128] false <nil>
-	// 21 0 [] true <nil>
+	// 0 2598919 80 false <nil>
+	// 21 0  true <nil>
 }

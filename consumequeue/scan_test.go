@@ -115,15 +115,18 @@ func TestScanYieldsReadErrorsAsTheyAre(t *testing.T) {
 
 func TestScansStopWhenAsked(t *testing.T) {
 	b := units(unit(100, 50), unit(150, 7))
-	for range consumequeue.Scan(scanned, 0, bytes.NewReader(b), 40) {
+	for _, err := range consumequeue.Scan(scanned, 0, bytes.NewReader(b), 40) {
+		require.NoError(t, err)
 		break
 	}
 	b = consumequeue.BatchUnit{Size: 1, BatchSize: 1}.AppendTo(nil)
-	for range consumequeue.ScanBatch(scanned, 0, bytes.NewReader(append(b, b...)), 92) {
+	for _, err := range consumequeue.ScanBatch(scanned, 0, bytes.NewReader(append(b, b...)), 92) {
+		require.NoError(t, err)
 		break
 	}
 	b = consumequeue.ExtUnit{}.AppendTo(nil)
-	for range consumequeue.ScanExt(scanned, 0, bytes.NewReader(append(b, b...)), 40) {
+	for _, err := range consumequeue.ScanExt(scanned, 0, bytes.NewReader(append(b, b...)), 40) {
+		require.NoError(t, err)
 		break
 	}
 }
