@@ -55,8 +55,12 @@ func (s *Store) Expire(ctx context.Context, o ExpireOptions) (Expired, error) {
 	case s.opts.ReadOnly && !o.DryRun:
 		return Expired{}, mappedfile.ErrReadOnly
 	}
-	if err := s.readable(ctx); errors.Is(err, ErrClosed) || ctx.Err() != nil {
-		return Expired{}, err // while the dispatch stands still, what it has done may go
+	err := s.readable(ctx) // while the dispatch stands still, what it has done may go
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return Expired{}, err
 	}
 	if o.OlderThan == 0 {
 		o.OlderThan = s.opts.Retention.MaxAge
@@ -74,7 +78,7 @@ func (s *Store) Expire(ctx context.Context, o ExpireOptions) (Expired, error) {
 	if o.DryRun {
 		return run.Expired, s.preview(run, &run.Expired)
 	}
-	err := s.expire(ctx, run)
+	err = s.expire(ctx, run)
 	return run.Expired, err
 }
 

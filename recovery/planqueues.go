@@ -295,15 +295,13 @@ func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) u
 		if len(q.Segments()) == 0 {
 			continue // named, but never written, or removed with its records
 		}
-		first, end := q.Bounds()
+		_, end := q.Bounds()
 		b = append(b[:0], q.Topic()...)
 		b = append(b, 0)
 		b = binary.BigEndian.AppendUint32(b, uint32(q.ID()))
 		b = binary.BigEndian.AppendUint64(b, uint64(end))
-		if end > first {
-			if u, err := q.Get(end - 1); err == nil {
-				b = u.AppendTo(b)
-			}
+		if u, err := q.Get(end - 1); err == nil { // also when its record is gone: the minimum is known only later
+			b = u.AppendTo(b)
 		}
 		_, _ = h.Write(b)
 	}
