@@ -8,6 +8,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
 
 func FuzzDecode(f *testing.F) {
@@ -63,5 +64,45 @@ func FuzzScan(f *testing.F) {
 				require.ErrorIs(t, err, mappedfile.ErrCorrupt)
 			}
 		}
+	})
+}
+
+// FuzzQueueFiles opens queues whose two files hold any bytes: everything can be asked of them, nothing is changed by that,
+// and they can be cut and continued.
+func FuzzQueueFiles(f *testing.F) {
+	f.Add(units(nth(0), nth(1), nth(2), nth(3), nth(4)), units(nth(5), consumequeue.Unit{}, nth(7)))
+	f.Add(units(consumequeue.Filler(), consumequeue.Filler(), nth(2)), []byte{})
+	f.Add(bytes.Repeat([]byte{0xFF}, small), bytes.Repeat([]byte{0x01}, 33))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		fsys := memfs.New()
+		a, b = pad(a[:min(len(a), small):min(len(a), small)], small), b[:min(len(b), small)]
+		writeFile(t, fsys, segmentName(100), a)
+		writeFile(t, fsys, segmentName(200), b)
+		q := openTable(t, fsys, nil).Lookup("T", 0)
+		first, end := q.Bounds()
+		require.True(t, 5 <= first && first <= end && end <= 15)
+		for i := first; i < end; i++ {
+			_, err := q.Get(i)
+			require.NoError(t, err)
+		}
+		n, err := q.Read(first, make([]consumequeue.Unit, 20))
+		require.NoError(t, err)
+		require.Equal(t, end-first, int64(n))
+		careful, err := q.FindEnd(true)
+		require.NoError(t, err)
+		_, err = q.OffsetAt(40, func(u consumequeue.Unit) (int64, error) { return u.PhysicalOffset, nil })
+		require.NoError(t, err)
+		require.NoError(t, q.SetMin(1000))
+		q.MaxPhysical()
+		require.Equal(t, a, readFile(t, fsys, segmentName(100)))
+		require.Equal(t, b, readFile(t, fsys, segmentName(200))[:len(b)])
+
+		require.NoError(t, q.TruncateAfter(careful))
+		_, end = q.Bounds()
+		appendRange(t, q, end, end+7)
+		_, end = q.Bounds()
+		found, err := q.FindEnd(false)
+		require.NoError(t, err)
+		require.Equal(t, end, found)
 	})
 }

@@ -1,6 +1,7 @@
 package consumequeue_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,39 @@ func TestClosedQueueSaysSo(t *testing.T) {
 	_, err = q.Get(0)
 	require.ErrorIs(t, err, mappedfile.ErrClosed)
 	require.ErrorIs(t, q.Append(2, nth(2)), mappedfile.ErrClosed)
+}
+
+// The first and the last unit are kept in memory when a queue is opened, and forgotten when they go or change.
+func TestUnitsThatAreGoneAreNotServedFromMemory(t *testing.T) {
+	for what, change := range map[string]func(*consumequeue.Queue) error{
+		"retire":   (*consumequeue.Queue).Retire,
+		"delete":   func(q *consumequeue.Queue) error { return second(q.DeleteBefore(1 << 40)) },
+		"truncate": func(q *consumequeue.Queue) error { return q.TruncateAfter(0) },
+		"set": func(q *consumequeue.Queue) error {
+			return errors.Join(q.Set(0, nth(90)), q.Set(6, nth(96)))
+		},
+		"end": func(q *consumequeue.Queue) error {
+			return errors.Join(q.SetMax(5), q.Append(5, nth(95)), q.Append(6, nth(96)))
+		},
+	} {
+		fsys := memfs.New()
+		appendRange(t, ensure(t, openTable(t, fsys, nil), "T", 0), 0, 7)
+		q := openTable(t, fsys, nil).Lookup("T", 0)
+		requireUnits(t, q, 0, 7)
+		require.NoError(t, change(q), what)
+		for _, index := range []int64{0, 6} {
+			u, err := q.Get(index)
+			switch {
+			case what == "end" && index == 0, what == "delete" && index == 6:
+				require.NoError(t, err, what)
+				require.Equal(t, nth(index), u, what)
+			case err != nil:
+				require.ErrorIs(t, err, mappedfile.ErrOutOfRange, what)
+			default:
+				require.Equal(t, nth(index+90), u, what)
+			}
+		}
+	}
 }
 
 // Nothing is allocated where messages pass by.

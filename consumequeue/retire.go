@@ -19,6 +19,7 @@ func (q *Queue) Retire() error {
 	if q.table.opts.ReadOnly {
 		return q.fail(end, mappedfile.ErrReadOnly)
 	}
+	q.edges.Store(nil)
 	q.min.Store(end)
 	if err := q.segs.Clear(q.segmentOf(end)); err != nil {
 		return q.fail(end, err)
@@ -39,6 +40,7 @@ func (q *Queue) Resume(index int64) error {
 	if err := q.segs.Begin(q.segmentOf(index)); err != nil {
 		return q.fail(index, err)
 	}
+	q.edges.Store(nil)
 	q.min.Store(index)
 	q.max.Store(index)
 	q.loaded.Store(true)

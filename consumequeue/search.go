@@ -136,17 +136,18 @@ func (q *Queue) lastReal(first, end int64) (last Unit, ok bool, err error) {
 // DeleteBefore removes whole files, oldest first, whose last unit's record lies before logMin, the commit log's first byte;
 // never the last file. It gives their names. The first offset of the queue rises with it.
 func (q *Queue) DeleteBefore(logMin int64) ([]string, error) {
-	gone, err := q.DeletableBefore(logMin)
-	if err != nil || len(gone) == 0 {
+	dead, err := q.DeletableBefore(logMin)
+	if err != nil || len(dead) == 0 {
 		return nil, err
 	}
-	start := q.segs.Segments()[len(gone)].Start
-	if first := start / UnitSize; q.min.Load() < first {
+	keep := q.segs.Segments()[len(dead)].Start
+	q.edges.Store(nil)
+	if first := keep / UnitSize; q.min.Load() < first {
 		q.min.Store(first)
 	}
-	names, err := q.segs.DeleteBefore(start)
+	names, err := q.segs.DeleteBefore(keep)
 	if err != nil {
-		return names, q.fail(start/UnitSize, err)
+		return names, q.fail(keep/UnitSize, err)
 	}
 	return names, nil
 }
