@@ -27,6 +27,7 @@ func (r *Reader) quoted() string {
 // escaped reads the rest of a string that began at at and has its first backslash at i.
 func (r *Reader) escaped(at, i int, quote byte) string {
 	var b strings.Builder
+	b.Grow(min(len(r.s)-at, 128)) // a message's properties fit, mostly
 	b.WriteString(r.s[at:i])
 	for i < len(r.s) {
 		c := r.s[i]

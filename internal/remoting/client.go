@@ -31,8 +31,8 @@ type ClientOptions struct {
 	// 65 535 each.
 	MaxAsync, MaxOneway int
 	// The limits of each connection, as in [ServerOptions].
-	MaxFrame, MaxInFlightPerConn, WriteBuffer int
-	Idle, FrameTimeout, WriteTimeout          time.Duration
+	MaxFrame, MaxInFlightPerConn, WriteBuffer, SocketBuffer int
+	Idle, FrameTimeout, WriteTimeout                        time.Duration
 	// Logger receives what goes wrong with connections. Default: discard.
 	Logger *slog.Logger
 }
@@ -44,7 +44,8 @@ func (o *ClientOptions) withDefaults() (ClientOptions, connOptions, error) {
 	}
 	s, err := (&ServerOptions{
 		MaxFrame: d.MaxFrame, MaxInFlightPerConn: d.MaxInFlightPerConn, WriteBuffer: d.WriteBuffer, Idle: d.Idle,
-		FrameTimeout: d.FrameTimeout, WriteTimeout: d.WriteTimeout, Logger: d.Logger,
+		FrameTimeout: d.FrameTimeout, WriteTimeout: d.WriteTimeout, SocketBuffer: d.SocketBuffer,
+		Logger: d.Logger,
 	}).withDefaults()
 	if d.ConnectTimeout < 0 || d.MaxAsync < 0 || d.MaxOneway < 0 {
 		err = errors.Join(err, errors.New("ConnectTimeout, MaxAsync or MaxOneway is negative"))
@@ -198,8 +199,12 @@ func (c *Client) settle(addr string, l *link, conn *Conn, err error) {
 
 func (c *Client) dial(ctx context.Context, addr string) (net.Conn, error) {
 	nc, err := c.opts.Dial(ctx, addr)
-	if err != nil || c.opts.TLS == nil {
-		return nc, err
+	if err != nil {
+		return nil, err
+	}
+	setBuffers(nc, c.opts.SocketBuffer)
+	if c.opts.TLS == nil {
+		return nc, nil
 	}
 	cfg := c.opts.TLS
 	if cfg.ServerName == "" && !cfg.InsecureSkipVerify {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -136,6 +137,15 @@ func (c *Conn) Err() error {
 
 // RemoteAddr is the peer's address as host:port.
 func (c *Conn) RemoteAddr() string { return c.nc.RemoteAddr().String() }
+
+// RemoteAddrPort is the peer's address, invalid if it has none of that kind.
+func (c *Conn) RemoteAddrPort() netip.AddrPort {
+	if a, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
+		port := a.AddrPort()
+		return netip.AddrPortFrom(port.Addr().Unmap(), port.Port())
+	}
+	return netip.AddrPort{}
+}
 
 // Respond sends a late answer to req: one for which the handler returned nil. It returns when the answer is in the
 // connection's buffer.

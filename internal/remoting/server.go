@@ -46,6 +46,9 @@ type ServerOptions struct {
 	// HandshakeTimeout limits the time to the first byte's kind and the end of a TLS handshake. Default 10 s for the
 	// handshake; the first byte may take the idle time.
 	HandshakeTimeout time.Duration
+	// SocketBuffer is the size of each connection's send and receive buffer in the kernel, bytes. Default 0: the system's
+	// choice (Java: 65535 until 4.8). There is no switch for epoll: Go's runtime uses it.
+	SocketBuffer int
 	// Logger receives what goes wrong with connections. Default: discard.
 	Logger *slog.Logger
 }
@@ -198,6 +201,7 @@ func (s *Server) accept(nc net.Conn) {
 
 // work secures one connection and runs it to its end.
 func (s *Server) work(nc net.Conn) {
+	setBuffers(nc, s.opts.SocketBuffer)
 	secured, err := s.opts.TLS.secure(s.ctx, nc, s.opts.Idle, s.opts.HandshakeTimeout)
 	var c *Conn
 	s.mu.Lock()
@@ -219,6 +223,18 @@ func (s *Server) work(nc net.Conn) {
 		s.opts.OnOpen(c)
 	}
 	c.run()
+}
+
+// setBuffers sets the kernel's buffers of a socket. The kernel may refuse a size; the connection works with what it has.
+func setBuffers(nc net.Conn, size int) {
+	type socket interface {
+		SetReadBuffer(bytes int) error
+		SetWriteBuffer(bytes int) error
+	}
+	if s, ok := nc.(socket); ok && size > 0 {
+		_ = s.SetReadBuffer(size)
+		_ = s.SetWriteBuffer(size)
+	}
 }
 
 func (s *Server) closed(c *Conn) {

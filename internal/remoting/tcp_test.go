@@ -1,0 +1,114 @@
+package remoting_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/internal/remoting"
+)
+
+// overTCP runs a server on loopback and a client of it.
+func overTCP(t testing.TB, o *remoting.ServerOptions) (c *remoting.Client, addr string) {
+	t.Helper()
+	s, err := remoting.NewServer(o)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), l) }()
+	c, err = remoting.NewClient(&remoting.ClientOptions{SocketBuffer: o.SocketBuffer})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		s.Close()
+		require.NoError(t, <-served)
+	})
+	return c, l.Addr().String()
+}
+
+func TestOverRealSockets(t *testing.T) { // R-D-055, R-D-057
+	c, addr := overTCP(t, &remoting.ServerOptions{SocketBuffer: 65_535, Handler: func(ctx context.Context, c *remoting.Conn, req *remoting.Command) *remoting.Command {
+		peer := c.RemoteAddrPort()
+		if !peer.Addr().Is4() || peer.String() != c.RemoteAddr() {
+			return req.Refuse(remoting.SystemError, "%s", peer)
+		}
+		return echo(ctx, c, req)
+	}})
+	for _, size := range []int{0, 1, 4095, 4096, 64 << 10, 1 << 20, 10 << 20} {
+		req := remoting.NewRequest(1)
+		req.Body = make([]byte, size)
+		resp, err := c.Call(t.Context(), addr, req)
+		require.NoError(t, err)
+		require.Equal(t, remoting.Success, resp.Code, resp.Remark)
+		require.Len(t, resp.Body, size)
+	}
+	require.Equal(t, int64(1), c.Connects())
+	_, err := c.Call(t.Context(), "127.0.0.1:1", remoting.NewRequest(1))
+	require.ErrorIs(t, err, remoting.ErrConnect)
+}
+
+func BenchmarkCall(b *testing.B) {
+	req := remoting.NewRequest(310, remoting.String("a", "group"), remoting.String("b", "topic"), remoting.Int("e", 3),
+		remoting.String("i", "KEYS\x01key1\x02TAGS\x01TagA\x02"))
+	req.Body = make([]byte, 1024)
+	for _, codec := range []remoting.Codec{remoting.JSON, remoting.Binary} {
+		req.Codec = codec
+		name := map[remoting.Codec]string{remoting.JSON: "json", remoting.Binary: "binary"}[codec]
+		for _, callers := range []int{1, 64} {
+			b.Run("codec="+name+"/callers="+map[int]string{1: "1", 64: "64"}[callers], func(b *testing.B) {
+				c, addr := overTCP(b, &remoting.ServerOptions{Handler: echo})
+				b.SetParallelism(callers)
+				b.ReportAllocs()
+				b.SetBytes(int64(len(req.Body)))
+				call := func() {
+					if _, err := c.Call(b.Context(), addr, req); err != nil {
+						b.Error(err)
+					}
+				}
+				if callers == 1 {
+					for b.Loop() {
+						call()
+					}
+					return
+				}
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						call()
+					}
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkFrame(b *testing.B) {
+	frames := captures(b)["java533_client.json"]
+	raw := frames[0].bytes(b)
+	for _, f := range frames {
+		if f.Header.Code == remoting.SendMessageV2 {
+			raw = f.bytes(b)
+		}
+	}
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := remoting.DecodeFrame(raw[4:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("append", func(b *testing.B) {
+		c, err := remoting.DecodeFrame(raw[4:])
+		require.NoError(b, err)
+		var buf []byte
+		b.ReportAllocs()
+		for b.Loop() {
+			if buf, err = remoting.AppendFrame(buf[:0], c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
