@@ -26,9 +26,11 @@ const (
 	KindDamage        = "damage in the log"         // refused: bytes that cannot be believed, with good records behind them
 	KindEmptyLog      = "empty log"                 // refused: no record in the log, but units in queues
 	KindNumberTwice   = "transaction number twice"  // two messages carry one number of the state table
+	KindWildNumber    = "wild transaction number"   // a number of the state table that cannot be right
 	KindNoTransaction = "end without a transaction" // a commit or rollback whose prepared message is not in the table
 	KindStaleRedo     = "redo log not as the log"   // units that no record stands behind, or records without a unit: made again
 	KindStateTable    = "state table made again"    // it was not what redo log and messages say
+	KindIdleQueues    = "note of queues damaged"    // where queues without files go on is not known
 	KindNoGroup       = "prepared without a group"  // open, but nobody can be asked
 )
 

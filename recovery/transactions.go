@@ -71,6 +71,10 @@ func (s *stateSink) Apply(r *commitlog.Record) error {
 			s.warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: m.Number * txstate.RecordSize, Text: err.Error()})
 			return nil
 		}
+		if errors.Is(err, txstate.ErrGap) || errors.Is(err, txstate.ErrNotFound) {
+			s.warn(wildNumber(&txstate.Record{CommitOffset: r.PhysicalOffset}, r.QueueOffset, "it is not in the table: "+err.Error()))
+			return nil
+		}
 		return err
 	case message.FlagCommit:
 		return s.resolve(r, txstate.Committed)
@@ -124,17 +128,36 @@ func (s *redoSink) Apply(r *commitlog.Record) error {
 	return err
 }
 
+// farNumbers is how far a number may lie beyond the one before it without a second message that bears it out. No CRC covers
+// a record's queue offset, and each number that is passed over costs bytes on disk.
+const farNumbers = txstate.DefaultSegmentSize / txstate.RecordSize
+
+// maxNumber bounds the numbers that can be right at all.
+const maxNumber = 1 << 48
+
 // row is a transaction on its way into a table that is made again.
 type row struct {
 	number  int64
 	noGroup bool
+	lonely  bool // its neighbours in the log have numbers far from it
 	txstate.Record
+}
+
+// markLonely compares each row with its neighbours in the log.
+func markLonely(rows []row) {
+	near := func(i int, number int64) bool {
+		return i >= 0 && i < len(rows) && rows[i].number-number <= farNumbers && number-rows[i].number <= farNumbers
+	}
+	for i := range rows {
+		n := rows[i].number
+		rows[i].lonely = n < 0 || n > maxNumber || !near(i-1, n) && !near(i+1, n)
+	}
 }
 
 // RebuildStates makes the state table again from the redo log and the messages it points to, each record under the number
 // that its message carries (R-B-50 to R-B-52). Where two messages carry one number, which 3.1 brings about, an open one
-// goes before a finished one and the later before the earlier; the other open ones get numbers at the end (R-B-67). It gives
-// what it could not do as the original numbering has it.
+// goes before a finished one and the later before the earlier; the other open ones get numbers at the end (R-B-67). So do
+// open ones whose number cannot be right. It gives what it could not do as the original numbering has it.
 func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, warn func(Warning)) error {
 	if err := t.States.RemoveAll(); err != nil {
 		return err
@@ -143,41 +166,61 @@ func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, war
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	next := rows[0].number
 	for i := range rows {
-		next = max(next, rows[i].number+1)
 		if rows[i].noGroup && rows[i].State == txstate.Prepared {
 			warn(Warning{Kind: KindNoGroup, File: "commitlog", Offset: rows[i].CommitOffset, Text: fmt.Sprintf(
 				"the prepared message at %d, number %d, has no PGROUP: it is open, and no producer can be asked", rows[i].CommitOffset, rows[i].number)})
 		}
 	}
+	markLonely(rows)
 	// Of one number the row that keeps it comes first.
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(closed(a), closed(b)), cmp.Compare(b.CommitOffset, a.CommitOffset))
 	})
 	var moved []row
-	for i, r := range rows {
-		if i > 0 && r.number == rows[i-1].number {
+	last := int64(-1) // the greatest number that is kept
+	for _, r := range rows {
+		wild := r.number < 0 || r.number > maxNumber || r.lonely && last >= 0 && r.number-last > farNumbers
+		if wild || r.number == last {
 			if r.State == txstate.Prepared {
+				r.lonely = wild
 				moved = append(moved, r)
+			} else if wild {
+				warn(wildNumber(&r.Record, r.number, "it is ended and not in the table"))
 			}
 			continue
 		}
 		if err := putRow(t.States, r); err != nil {
 			return err
 		}
+		last = r.number
 	}
+	return putMoved(t.States, moved, last, warn)
+}
+
+// putMoved gives new numbers, behind the last one, to open transactions that cannot have their own.
+func putMoved(t *txstate.Table, moved []row, last int64, warn func(Warning)) error {
 	slices.SortFunc(moved, func(a, b row) int { return cmp.Compare(a.CommitOffset, b.CommitOffset) })
 	for _, r := range moved {
-		warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: next * txstate.RecordSize, Text: fmt.Sprintf(
-			"the open transactions at %d and another carry number %d; this one is now number %d", r.CommitOffset, r.number, next)})
-		r.number = next
-		next++
-		if err := putRow(t.States, r); err != nil {
+		was := r.number
+		last++
+		r.number = last
+		if r.lonely {
+			warn(wildNumber(&r.Record, was, fmt.Sprintf("it is now number %d", r.number)))
+		} else {
+			warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: r.number * txstate.RecordSize, Text: fmt.Sprintf(
+				"the open transactions at %d and another carry number %d; this one is now number %d", r.CommitOffset, was, r.number)})
+		}
+		if err := putRow(t, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func wildNumber(r *txstate.Record, number int64, what string) Warning {
+	return Warning{Kind: KindWildNumber, File: "commitlog", Offset: r.CommitOffset, Text: fmt.Sprintf(
+		"the prepared message at %d carries number %d, which cannot be right; %s", r.CommitOffset, number, what)}
 }
 
 // putRow appends a row, with as many fillers before it as the numbers ask for.
@@ -230,7 +273,9 @@ func foldRedo(ctx context.Context, log *commitlog.Log, redo *redolog.Log) ([]row
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{r.QueueOffset, message.Lookup(r.Properties, message.PropertyProducerGroup) == nil, prepared(&r)})
+		rows = append(rows, row{
+			number: r.QueueOffset, noGroup: message.Lookup(r.Properties, message.PropertyProducerGroup) == nil, Record: prepared(&r),
+		})
 		v.Release()
 	}
 	return rows, nil
