@@ -28,6 +28,8 @@ type Options struct {
 	// OrderMessages adds to a route the order configuration of its topic, which is kept in the key-value namespace
 	// ORDER_TOPIC_CONFIG. Java: orderMessageEnable.
 	OrderMessages bool
+	// ProductEnvName is printed only. Default "center". Java: productEnvName, for clusterTest, which is not supported.
+	ProductEnvName string
 	// WaitForService makes the server refuse to answer for routes in the first WaitTime after its start, when the tables are not full
 	// yet. Java 5.x: needWaitForService, waitSecondsForService (45 s).
 	WaitForService bool
@@ -105,6 +107,7 @@ func (o *Options) withDefaults() (Options, error) {
 		d.KVConfigPath = cmp.Or(d.KVConfigPath, filepath.Join(d.Home, "namesrv", "kvConfig.json"))
 		d.ConfigStorePath = cmp.Or(d.ConfigStorePath, filepath.Join(d.Home, "namesrv", "namesrv.properties"))
 	}
+	d.ProductEnvName = cmp.Or(d.ProductEnvName, "center")
 	d.BindAddress = cmp.Or(d.BindAddress, "127.0.0.1")
 	d.Port = max(cmp.Or(d.Port, DefaultPort), 0)
 	d.WaitTime = cmp.Or(d.WaitTime, 45*time.Second)

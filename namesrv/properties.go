@@ -26,6 +26,8 @@ func settings() []property {
 		textProperty("rocketmqHome", func(o *Options) *string { return &o.Home }),
 		textProperty("kvConfigPath", func(o *Options) *string { return &o.KVConfigPath }),
 		textProperty("configStorePath", func(o *Options) *string { return &o.ConfigStorePath }),
+		textProperty("productEnvName", func(o *Options) *string { return &o.ProductEnvName }),
+		{"clusterTest", func(*Options) string { return "false" }, noClusterTest, false},
 		textProperty("bindAddress", func(o *Options) *string { return &o.BindAddress }),
 		portProperty("listenPort"),
 		boolProperty("orderMessageEnable", func(o *Options) *bool { return &o.OrderMessages }),
@@ -44,6 +46,14 @@ func settings() []property {
 		countProperty("maxConnections", func(o *Options) *int { return &o.MaxConns }),
 		countProperty("frameMaxLength", func(o *Options) *int { return &o.MaxFrame }),
 	}
+}
+
+// noClusterTest takes only what it is: asking the product environment's name servers is not supported.
+func noClusterTest(_ *Options, value string) error {
+	if value != "false" {
+		return errors.New("allowed: false")
+	}
+	return nil
 }
 
 // noPassword takes no password: keys must not be encrypted.

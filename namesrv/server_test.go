@@ -135,7 +135,7 @@ func TestPropertiesHaveTheNamesOfTheOriginal(t *testing.T) { // R-C-06, R-C-08, 
 	}
 	require.Equal(t, map[string]string{
 		"rocketmqHome": "/opt/mq", "kvConfigPath": filepath.Join("/opt/mq", "namesrv", "kvConfig.json"),
-		"configStorePath": filepath.Join("/opt/mq", "namesrv", "namesrv.properties"), "bindAddress": "127.0.0.1", "listenPort": "9876",
+		"configStorePath": filepath.Join("/opt/mq", "namesrv", "namesrv.properties"), "productEnvName": "center", "clusterTest": "false", "bindAddress": "127.0.0.1", "listenPort": "9876",
 		"orderMessageEnable": "false", "needWaitForService": "false", "waitSecondsForService": "45", "scanNotActiveBrokerInterval": "10000",
 		"serverChannelMaxIdleTimeSeconds": "120", "tls.server.mode": "", "tls.server.certPath": "", "tls.server.keyPath": "", "tls.server.keyPassword": "",
 		"tls.server.trustCertPath": "", "tls.server.need.client.auth": "", "brokerTimeoutMillis": "120000", "printIntervalMillis": "600000",
@@ -150,6 +150,7 @@ func TestRefusedPropertiesAreNamedWithWhatIsAllowed(t *testing.T) { // R-G-02
 		"scanNotActiveBrokerInterval=0":     `allowed: 1 to 86400000`,
 		"serverChannelMaxIdleTimeSeconds=x": `allowed: 1 to 86400`,
 		"maxConnections=-1":                 `allowed: 1 to`,
+		"clusterTest=true":                  `clusterTest = "true": allowed: false`,
 		"tls.server.keyPassword=secret":     `tls.server.keyPassword = "…": allowed: nothing`,
 	} {
 		_, err := new(namesrv.Options).SetProperties(text)

@@ -25,7 +25,7 @@ type outbox struct {
 }
 
 // keepBuffer is the largest buffer that is kept for reuse.
-const keepBuffer = 256 << 10
+const keepBuffer = 64 << 10
 
 func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
 

@@ -27,7 +27,7 @@ type Registration struct {
 
 // RegistrationForm says which of its forms a registration has on the wire.
 type RegistrationForm struct {
-	// Version is the sender's version ordinal. Below 37 the body is the topics' table alone.
+	// Version is the sender's version ordinal. Below 37 the body is written as the topics' table alone; both are read.
 	Version int32
 	// Compressed is the extension field of that name: zlib of a form of its own instead of JSON.
 	Compressed bool
@@ -49,7 +49,7 @@ func ParseRegistration(body []byte, f RegistrationForm) (*Registration, error) {
 	case f.Compressed:
 		err = g.readCompressed(body, f.MaxBytes)
 	default:
-		err = g.readJSON(string(body), f.Version)
+		err = g.readJSON(string(body))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRegistration, err)
@@ -57,36 +57,34 @@ func ParseRegistration(body []byte, f RegistrationForm) (*Registration, error) {
 	return &g, nil
 }
 
-func (g *Registration) readJSON(s string, version int32) error {
+// readJSON reads both forms, whatever version the sender says it has: a broker that is embedded, not started by its own
+// program, says 0 and sends the newer one.
+func (g *Registration) readJSON(s string) error {
 	r := fastjson.NewReader(s)
-	if version < wrapperSince {
-		g.readTopics(r)
-		return r.End()
-	}
 	r.Object(func(key string) {
 		switch key {
 		case "topicConfigSerializeWrapper":
-			g.readTopics(r)
+			r.Object(func(key string) { g.readMember(r, key) })
 		case "filterServerList":
 			g.FilterServers = readTexts(r)
+		default:
+			g.readMember(r, key)
 		}
 	})
 	return r.End()
 }
 
-func (g *Registration) readTopics(r *fastjson.Reader) {
-	r.Object(func(key string) {
-		switch key {
-		case "dataVersion":
-			g.DataVersion = readDataVersion(r)
-		case "topicConfigTable":
-			r.Object(func(name string) {
-				if !r.Null() {
-					g.Topics = append(g.Topics, readTopicConfig(r, name))
-				}
-			})
-		}
-	})
+func (g *Registration) readMember(r *fastjson.Reader, key string) {
+	switch key {
+	case "dataVersion":
+		g.DataVersion = readDataVersion(r)
+	case "topicConfigTable":
+		r.Object(func(name string) {
+			if !r.Null() {
+				g.Topics = append(g.Topics, readTopicConfig(r, name))
+			}
+		})
+	}
 }
 
 // Append appends the body in the given form.

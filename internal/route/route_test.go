@@ -202,6 +202,15 @@ func TestTheCompressedFormIsJavasByteForByte(t *testing.T) {
 	require.Equal(t, b.BodyInflatedHex, hex.EncodeToString(inflated(t, ours)))
 }
 
+func TestTheFormOfABodyIsToldByItsMembers(t *testing.T) {
+	b := captured(t, "REGISTER_BROKER", false)["java533_client.json"]
+	want, err := route.ParseRegistration(b.raw(t), route.RegistrationForm{Version: 479})
+	require.NoError(t, err)
+	got, err := route.ParseRegistration(b.raw(t), route.RegistrationForm{}) // what an embedded Java broker says of itself
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func TestAnEmptyRegistrationHasNoTopics(t *testing.T) {
 	g, err := route.ParseRegistration(nil, route.RegistrationForm{Version: 407})
 	require.NoError(t, err)
