@@ -60,7 +60,7 @@ func continueAndReturn(t *testing.T, l line, name string) {
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	require.Equal(t, l.dialect, s.Dialect().Name)
 	b := newBook(t, l)
-	b.add(putOurs(t, s, workload("continued", continuedMessages, kind{batches: l.batches, ipv6: l.ipv6, uniqueKeys: l.ipv6})))
+	b.add(putOurs(t, s, workload("continued", continuedMessages, kind{batches: l.batches, ipv6: l.ipv6, uniqueKeys: true})))
 	view := lookAt(t, s)
 	require.NoError(t, s.Close(t.Context()))
 

@@ -59,7 +59,7 @@ func TestOursGoesToTheRealStoreAndBack(t *testing.T) {
 
 func relay(t *testing.T, l line, h handover) {
 	dir := filepath.Join(t.TempDir(), "store")
-	k := kind{batches: l.batches, ipv6: l.ipv6, uniqueKeys: l.ipv6, longTopics: h.longTopics}
+	k := kind{batches: l.batches, ipv6: l.ipv6, uniqueKeys: true, longTopics: h.longTopics}
 	b := newBook(t, l)
 	j := startJVM(t, l)
 
