@@ -3,9 +3,10 @@ package rocketstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,7 @@ type aging struct {
 	batches [][]string // what OnDelete was told of
 	times   []time.Duration
 	began   time.Time
+	deleted func() // called when files were deleted, in the background
 }
 
 const segmentSize = 4096
@@ -41,6 +43,9 @@ func age(t *testing.T, segments int, r rocketstore.Retention, f func(t *testing.
 		}
 		r.OnDelete = func(names []string) {
 			a.batches, a.times = append(a.batches, names), append(a.times, time.Since(a.began))
+			if a.deleted != nil {
+				a.deleted()
+			}
 		}
 		a.options = rocketstore.Options{
 			FS: a.fsys, SegmentSize: segmentSize, QueueSegmentSize: 400, IndexSlots: 50, IndexEntries: 40, Write: mappedfile.Pwrite,
@@ -235,15 +240,16 @@ func TestDiskRules(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			extra, files := 0.0, func() int { return 0 }
+			var extra, files atomic.Int64
 			tt.r.Every = 10 * time.Second
 			tt.r.Usage = func() (mappedfile.Usage, error) {
-				return mappedfile.Usage{Used: int64(1000*extra) + int64(50*files()), Total: 1000}, nil
+				return mappedfile.Usage{Used: extra.Load() + 50*files.Load(), Total: 1000}, nil
 			}
 			age(t, 8, tt.r, func(t *testing.T, a *aging) {
-				files = func() int { return len(a.files(t)) }
+				a.deleted = func() { files.Store(int64(len(a.files(t)))) }
 				for _, l := range tt.want {
-					extra = l.extra
+					a.deleted()
+					extra.Store(int64(1000 * l.extra))
 					time.Sleep(time.Minute)
 					require.Equal(t, l.left, a.files(t), l.extra)
 					_, err := a.Put(t.Context(), msg("T", 0, "x", "", ""))
@@ -282,7 +288,7 @@ func TestQueuesWithoutMessagesAreRemovedHourly(t *testing.T) {
 		r := rocketstore.Retention{MaxBytes: 3 * segmentSize, KeepQueues: keep}
 		age(t, 1, r, func(t *testing.T, a *aging) {
 			for i := range 25 {
-				res, err := a.Put(t.Context(), msg("Idle", 3, fmt.Sprint(i), "", ""))
+				res, err := a.Put(t.Context(), msg("Idle", 3, strconv.Itoa(i), "", ""))
 				require.NoError(t, err)
 				require.EqualValues(t, i, res.QueueOffset)
 			}
