@@ -56,7 +56,8 @@ type Retention struct {
 	// Interval is the time between two of them. Default 100 ms. Java: deleteCommitLogFilesInterval.
 	Interval time.Duration
 	// KeepQueues leaves the last file of queues whose records are all gone. Else such queues are removed once an hour, except
-	// those that the store itself keeps, and go on at their old offset when there are messages again.
+	// those that the store itself keeps, and go on at their old offset when there are messages again; only a real broker
+	// that is given the directory begins them at 0, as it does after its own cleaning.
 	KeepQueues bool
 	// OnDelete is told of what was deleted, files and folders by their paths in the store, after each step. It must not call
 	// the store.

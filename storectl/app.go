@@ -37,7 +37,7 @@ func newApp(stdout, stderr io.Writer) *app {
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.identify(), a.cat(), a.queues(), a.index(), a.get(), a.rebuild(),
-		a.recover(), a.plan(), a.put(), a.demo(),
+		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
 		a.namesrv(),
 	}
 }
