@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,4 +38,46 @@ func TestStagedMessagesAreDispatchedOnceCommitted(t *testing.T) {
 		require.Len(t, bodies(t, s, "T", 0), 2)
 		require.NoError(t, s.Close(t.Context()))
 	})
+}
+
+// A clean stop is believed also when the log's last record is the first one of its segment (R-E-074).
+func TestCleanStopIsBelievedRightAfterARoll(t *testing.T) {
+	o := small()
+	o.FS, o.SegmentSize = memfs.New(), 4096
+	for i := range 30 {
+		s, err := rocketstore.Open("", o)
+		require.NoError(t, err)
+		require.Equal(t, i > 0, s.Report().Trusted, i)
+		_, err = s.Put(t.Context(), msg("T", 0, "some two hundred bytes with what is around: "+strings.Repeat("x", i), "", ""))
+		require.NoError(t, err)
+		require.NoError(t, s.Close(t.Context()))
+	}
+}
+
+// An index file made again has the name that it had: that of the first record, with or without keys (R-E-073).
+func TestIndexIsMadeAgainUnderItsName(t *testing.T) {
+	o := small()
+	now := int64(1_000_000)
+	o.FS, o.Now = memfs.New(), func() int64 { now += 1000; return now }
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	for _, keys := range []string{"", "", "key"} {
+		_, err := s.Put(t.Context(), msg("T", 0, "body", "tag", keys))
+		require.NoError(t, err)
+	}
+	var names []string
+	for range 3 {
+		_, end := s.Bounds()
+		require.NoError(t, s.WaitDispatched(t.Context(), end))
+		require.NoError(t, s.Abandon())
+		entries, err := o.FS.ReadDir("index")
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		names = append(names, entries[0].Name())
+		s, err = rocketstore.Open("", o)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Abandon())
+	require.Equal(t, names[0], names[1])
+	require.Equal(t, names[0], names[2])
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"sort"
 
@@ -166,10 +165,7 @@ func (p *planner) indexNeeds() (int64, string) {
 	keep := p.indexKeeps(files)
 	switch {
 	case keep < len(files):
-		from := int64(math.MaxInt64)
-		if p.w.unindexed >= 0 {
-			from = p.w.unindexed
-		}
+		from := p.d.LogStart // not where the first file begins: the record before, without keys, has given it its name
 		if keep > 0 {
 			from = files[keep-1].Header.EndOffset
 		}

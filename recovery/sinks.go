@@ -191,7 +191,7 @@ func (d *Dispatcher) CatchUp(ctx context.Context) error {
 		if d.applied != nil {
 			d.applied(r)
 		}
-		d.last = at
+		d.last = r.PhysicalOffset // at may be that of a blank before it
 		d.time.Store(r.StoreTimestamp)
 		if d.count++; d.count%1024 == 0 {
 			if d.progress != nil {
