@@ -60,7 +60,7 @@ type GetResult struct {
 }
 
 // Raw is a record's bytes as they lie in the log, valid until Release.
-func (r *GetResult) Raw(i int) []byte { return r.views[i].Bytes() }
+func (r *GetResult) Raw(i int) []byte { return r.views[i].Bytes()[:r.Records[i].Size] }
 
 // Release gives the records' memory back. Call it once for each result of Get.
 func (r *GetResult) Release() {
