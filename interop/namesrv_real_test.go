@@ -47,9 +47,13 @@ func inNamespace(t *testing.T) bool {
 	if prefix == nil {
 		missing(t, "network namespaces cannot be made")
 	}
-	if _, err := builtJava(); err != nil {
-		require.NoError(t, err)
+	for _, tool := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, tool+" is not on the path")
+		}
 	}
+	_, err := builtJava()
+	require.NoError(t, err)
 	args := append(prefix, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "20m")
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), innerEnv+"=1")
