@@ -31,11 +31,12 @@ func BenchmarkAppend(b *testing.B) {
 			qs := make([]*consumequeue.Queue, queues)
 			for id := range qs {
 				qs[id] = ensure(b, table, "T", int32(id))
+				appendRange(b, qs[id], 0, 1) // makes the file
 			}
 			b.SetBytes(consumequeue.UnitSize)
 			b.ReportAllocs()
 			for i := int64(0); b.Loop(); i++ {
-				if err := qs[i%queues].Append(i/queues, nth(i)); err != nil {
+				if err := qs[i%queues].Append(i/queues+1, nth(i)); err != nil {
 					b.Fatal(err)
 				}
 			}
