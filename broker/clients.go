@@ -1,0 +1,211 @@
+package broker
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rocketstore/rocketstore/internal/remoting"
+)
+
+// member is one client of a group, on one connection.
+type member struct {
+	id       string
+	language remoting.Language
+	version  int32
+	seen     time.Time
+}
+
+// subscription is what a consumer group wants of a topic.
+type subscription struct {
+	version int64 // ms in Java, ns in the Go client
+	filter  filter
+	sql     bool
+}
+
+// consumerGroup is the connected part of a consumer group.
+type consumerGroup struct {
+	kind, model, from string
+	members           map[*remoting.Conn]*member
+	subscriptions     map[string]*subscription // by topic; never changed, but replaced
+}
+
+// clients are the connected clients, by group.
+type clients struct {
+	mu        sync.RWMutex
+	producers map[string]map[*remoting.Conn]*member
+	consumers map[string]*consumerGroup
+}
+
+func newClients() *clients {
+	return &clients{producers: map[string]map[*remoting.Conn]*member{}, consumers: map[string]*consumerGroup{}}
+}
+
+// beat notes that a client of a producer group lives.
+func (k *clients) beatProducer(group string, c *remoting.Conn, m member) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	members := k.producers[group]
+	if members == nil {
+		members = map[*remoting.Conn]*member{}
+		k.producers[group] = members
+	}
+	members[c] = &m
+}
+
+// beatConsumer notes that a client of a consumer group lives and what the group wants. It reports whether the group has
+// changed for its members: one has come, or a topic has come or gone (protocol.md E8).
+func (k *clients) beatConsumer(h *consumerData, c *remoting.Conn, m member) (changed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.consumers[h.group]
+	if g == nil {
+		g = &consumerGroup{members: map[*remoting.Conn]*member{}}
+		k.consumers[h.group] = g
+	}
+	g.kind, g.model, g.from = h.kind, h.model, h.from
+	if _, there := g.members[c]; !there {
+		changed = true
+	}
+	g.members[c] = &m
+	if h.unchanged {
+		return changed
+	}
+	next := make(map[string]*subscription, len(h.subscriptions))
+	for topic, s := range h.subscriptions {
+		before := g.subscriptions[topic]
+		if before == nil {
+			changed = true
+		} else if before.version > s.version {
+			s = before
+		}
+		next[topic] = s
+	}
+	for topic := range g.subscriptions {
+		if next[topic] == nil {
+			changed = true
+		}
+	}
+	g.subscriptions = next
+	return changed
+}
+
+// subscription is what a group wants of a topic; known says whether the group is connected, broadcast its model.
+func (k *clients) subscription(group, topic string) (s *subscription, broadcast, known bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	g := k.consumers[group]
+	if g == nil {
+		return nil, false, false
+	}
+	return g.subscriptions[topic], g.model == "BROADCASTING", true
+}
+
+// memberIDs are the ids of a consumer group's clients, sorted.
+func (k *clients) memberIDs(group string) []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	g := k.consumers[group]
+	if g == nil {
+		return nil
+	}
+	ids := make([]string, 0, len(g.members))
+	for _, m := range g.members {
+		ids = append(ids, m.id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// conns are the connections of a consumer group.
+func (k *clients) conns(group string) []*remoting.Conn {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if g := k.consumers[group]; g != nil {
+		return slices.Collect(maps.Keys(g.members))
+	}
+	return nil
+}
+
+// leaveProducer takes a client out of a producer group, leaveConsumer out of a consumer group; that reports whether it was in it.
+func (k *clients) leaveProducer(group string, c *remoting.Conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if members := k.producers[group]; members != nil {
+		if delete(members, c); len(members) == 0 {
+			delete(k.producers, group)
+		}
+	}
+}
+
+func (k *clients) leaveConsumer(group string, c *remoting.Conn) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dropConsumer(group, c)
+}
+
+func (k *clients) dropConsumer(group string, c *remoting.Conn) bool {
+	g := k.consumers[group]
+	if g == nil || g.members[c] == nil {
+		return false
+	}
+	if delete(g.members, c); len(g.members) == 0 {
+		delete(k.consumers, group)
+	}
+	return true
+}
+
+// lost takes a connection out of all groups, and names the consumer groups that it was in.
+func (k *clients) lost(c *remoting.Conn) (groups []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for group, members := range k.producers {
+		if delete(members, c); len(members) == 0 {
+			delete(k.producers, group)
+		}
+	}
+	for group := range k.consumers {
+		if k.dropConsumer(group, c) {
+			groups = append(groups, group)
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// silent are the connections that did not send a heartbeat since then.
+func (k *clients) silent(since time.Time) []*remoting.Conn {
+	last := map[*remoting.Conn]time.Time{}
+	note := func(members map[*remoting.Conn]*member) {
+		for c, m := range members {
+			if m.seen.After(last[c]) {
+				last[c] = m.seen
+			}
+		}
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, members := range k.producers {
+		note(members)
+	}
+	for _, g := range k.consumers {
+		note(g.members)
+	}
+	var silent []*remoting.Conn
+	for c, seen := range last {
+		if seen.Before(since) {
+			silent = append(silent, c)
+		}
+	}
+	slices.SortFunc(silent, func(a, b *remoting.Conn) int { return cmp.Compare(a.RemoteAddr(), b.RemoteAddr()) })
+	return silent
+}
+
+// counts are how many groups there are.
+func (k *clients) counts() (producers, consumers int) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return len(k.producers), len(k.consumers)
+}

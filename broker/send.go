@@ -1,0 +1,308 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/remoting"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// sendRequest is the typed header of 10, 310 and 320.
+type sendRequest struct {
+	group, topic, defaultTopic string
+	defaultQueues, queueID     int32
+	sysFlag                    message.SysFlag
+	born                       int64
+	flag                       int32
+	properties                 message.Properties
+	reconsumeTimes             int32
+	maxReconsumeTimes          int32 // -1: not given
+	batch                      bool
+}
+
+// sendFields are the names of the fields: in full, and as the letters of version 2.
+type sendFields struct {
+	group, topic, defaultTopic, defaultQueues, queueID, sysFlag, born, flag, properties, reconsumeTimes, maxReconsumeTimes, batch string
+}
+
+func fieldsOf(code int32) sendFields {
+	if code == remoting.SendMessage {
+		return sendFields{
+			"producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag", "properties",
+			"reconsumeTimes", "maxReconsumeTimes", "batch",
+		}
+	}
+	return sendFields{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l", "m"}
+}
+
+// readSend reads the header. An error matches remoting.ErrField.
+func readSend(req *remoting.Command) (*sendRequest, error) {
+	n, f := fieldsOf(req.Code), req.Fields.Reader()
+	s := &sendRequest{
+		group: f.Text(n.group), topic: f.Text(n.topic), defaultTopic: f.Text(n.defaultTopic), defaultQueues: f.Int32(n.defaultQueues),
+		queueID: f.Int32(n.queueID), sysFlag: message.SysFlag(f.Int32(n.sysFlag)), born: f.Int64(n.born), flag: f.Int32(n.flag),
+		properties:     message.Properties(req.Fields.Get(n.properties)),
+		reconsumeTimes: f.OptInt32(n.reconsumeTimes, 0), maxReconsumeTimes: f.OptInt32(n.maxReconsumeTimes, -1),
+		batch: f.OptBool(n.batch) || req.Code == remoting.SendBatchMessage,
+	}
+	return s, f.Err()
+}
+
+// refusal is an answer other than success, as an error.
+type refusal struct {
+	code int32
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refused(code int32, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// send serves 10, 310 and 320.
+func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
+	defer b.sends.Add(-1)
+	if b.sends.Add(1) > b.opts.MaxSends {
+		b.figures.busy.Add(1)
+		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]more than %d sends at once", b.opts.MaxSends), nil
+	}
+	s, err := readSend(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := b.sendChecked(ctx, c, req, s)
+	if err == nil {
+		return resp, nil
+	}
+	b.figures.sendsRefused.Add(1)
+	if no := (*refusal)(nil); errors.As(err, &no) {
+		return req.Refuse(no.code, "%s", no.text), nil
+	}
+	return nil, err
+}
+
+func (b *Broker) sendChecked(ctx context.Context, c *remoting.Conn, req *remoting.Command, s *sendRequest) (*remoting.Command, error) {
+	t, err := b.topicForSend(s)
+	if err != nil {
+		return nil, err
+	}
+	if s.queueID >= max(t.writeQueues, t.readQueues) {
+		return nil, refused(remoting.SystemError, "request queueId[%d] is illegal, topic %s has %d write and %d read queues", s.queueID, s.topic, t.writeQueues, t.readQueues)
+	}
+	if s.queueID < 0 {
+		s.queueID = rand.Int32N(max(t.writeQueues, 1))
+	}
+	if t.sysFlag&int32(message.FlagMultiTags) != 0 {
+		s.sysFlag |= message.FlagMultiTags
+	}
+	userQueue := s.queueID
+	if strings.HasPrefix(s.topic, retryPrefix) {
+		if err := b.resend(req, s); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.checkProperties(s); err != nil {
+		return nil, err
+	}
+	born := message.Host{}
+	if a, err := netip.ParseAddrPort(c.RemoteAddr()); err == nil {
+		born = message.HostFrom(netip.AddrPortFrom(a.Addr().Unmap(), a.Port()))
+	}
+	m := message.Message{
+		Topic: s.topic, QueueID: s.queueID, Flag: s.flag, SysFlag: s.sysFlag, BornTimestamp: s.born, BornHost: born,
+		StoreHost: *b.host.Load(), ReconsumeTimes: s.reconsumeTimes, Body: req.Body, Properties: s.properties,
+	}
+	if s.batch {
+		return b.sendBatch(ctx, req, s, m)
+	}
+	return b.sendOne(ctx, req, userQueue, &m)
+}
+
+// topicForSend finds the topic, or makes it, and refuses those that clients must not send to (protocol.md 4.2).
+func (b *Broker) topicForSend(s *sendRequest) (topic, error) {
+	t, known := b.topics.get(s.topic)
+	switch {
+	case b.opts.Permission&permWrite == 0 && known && t.order:
+		return t, refused(remoting.NoPermission, "the broker[%s] sending message is forbidden", b.opts.AdvertisedIP)
+	case strings.TrimSpace(s.topic) == "":
+		return t, refused(remoting.SystemError, "The specified topic is blank.")
+	case !message.ValidTopic(s.topic):
+		return t, refused(remoting.SystemError, "The specified topic contains illegal characters, allowing only ^[%%|a-zA-Z0-9_-]+$")
+	case len(s.topic) > maxTopicLength:
+		return t, refused(remoting.SystemError, "The specified topic is longer than topic max length.")
+	case !sendable(s.topic):
+		return t, refused(remoting.NoPermission, "Sending message to topic[%s] is forbidden.", s.topic)
+	case known:
+		return t, nil
+	}
+	var made bool
+	var err error
+	if strings.HasPrefix(s.topic, retryPrefix) {
+		t, made, err = b.topics.ensure(s.topic, 1, permRead|permWrite)
+	} else if !b.opts.NoAutoTopics || s.defaultTopic != defaultTopic {
+		t, made, err = b.topics.inherit(s.topic, s.defaultTopic, s.defaultQueues)
+	}
+	switch {
+	case err != nil:
+		return t, err
+	case t == topic{}:
+		return t, refused(remoting.TopicNotExist, "topic[%s] not exist, apply first please!", s.topic)
+	case made:
+		b.opts.Logger.Info("topic made", "topic", s.topic, "queues", t.writeQueues)
+		b.names.changed()
+	}
+	return t, nil
+}
+
+// resend treats what a consumer sends back by itself to its retry topic: one that was tried too often goes to the dead letters.
+func (b *Broker) resend(req *remoting.Command, s *sendRequest) error {
+	name := strings.TrimPrefix(s.topic, retryPrefix)
+	g, known, err := b.groups.find(name, false)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return refused(remoting.SubscriptionGroupNotExist, "subscription group not exist, %s", name)
+	}
+	// It may be a committed message, which still carries the marks of its transaction (protocol.md E4).
+	s.sysFlag = s.sysFlag.WithTransaction(0)
+	limit := g.retryMax
+	if req.Version >= remoting.Version349 && s.maxReconsumeTimes >= 0 {
+		limit = s.maxReconsumeTimes
+	}
+	if s.reconsumeTimes <= limit { // E9: the count of this try is in it already
+		return nil
+	}
+	s.topic, s.queueID = deadPrefix+name, 0
+	s.properties = s.properties.Delete(message.PropertyDelay)
+	_, made, err := b.topics.ensure(s.topic, 1, permRead|permWrite)
+	if err == nil && made {
+		b.names.changed()
+	}
+	return err
+}
+
+// checkProperties refuses what the store would take but the broker must not, and adds what the broker says itself (protocol.md
+// 16): the client's order stays, additions go to the end.
+func (b *Broker) checkProperties(s *sendRequest) error {
+	delay, delayed := s.properties.Get(message.PropertyDelay)
+	delayed = delayed && delay != "0" && !strings.HasPrefix(delay, "-")
+	if !delayed && strings.Contains(string(s.properties), "TIMER_") {
+		for _, name := range []string{"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"} {
+			if _, ok := s.properties.Get(name); ok {
+				return refused(remoting.MessageIllegal, "property %s: delivery at an arbitrary time is not supported, use DELAY", name)
+			}
+		}
+	}
+	marked, _ := s.properties.Get(message.PropertyTransactionPrepared)
+	prepared := s.sysFlag.Transaction() == message.FlagPrepared || marked == "true"
+	switch {
+	case prepared && b.opts.RejectTransactions && !strings.HasPrefix(s.topic, retryPrefix):
+		return refused(remoting.NoPermission, "the broker[%s] sending transaction message is forbidden", b.opts.AdvertisedIP)
+	case s.sysFlag.Transaction() == message.FlagCommit, s.sysFlag.Transaction() == message.FlagRollback:
+		return refused(remoting.MessageIllegal, "a transaction is ended by END_TRANSACTION")
+	}
+	return nil
+}
+
+// stored are the properties as this line of RocketMQ stores them.
+func (b *Broker) stored(p message.Properties) (message.Properties, error) {
+	if !b.rules.NamesCluster {
+		return p, nil
+	}
+	p, err := p.Set(message.PropertyCluster, b.opts.Cluster)
+	if err != nil || !b.rules.NamesRegion {
+		return p, err
+	}
+	if _, ok := p.Get(message.PropertyUniqueKey); !ok {
+		if p, err = p.Set(message.PropertyUniqueKey, b.unique.next()); err != nil {
+			return p, err
+		}
+	}
+	if p, err = p.Set(propertyRegion, b.opts.Region); err != nil {
+		return p, err
+	}
+	return p.Set(propertyTrace, boolText(!b.opts.NoTrace))
+}
+
+// Properties that the broker adds, and fields of the answer.
+const (
+	propertyRegion = "MSG_REGION"
+	propertyTrace  = "TRACE_ON"
+)
+
+func boolText(v bool) string {
+	if v {
+		return "true"
+	}
+	return "false"
+}
+
+func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue int32, m *message.Message) (*remoting.Command, error) {
+	var err error
+	if m.Properties, err = b.stored(m.Properties); err != nil {
+		return nil, refused(remoting.MessageIllegal, "%v", err)
+	}
+	put := b.store.Put
+	if wait, ok := m.Properties.Get(message.PropertyWait); ok && b.rules.DropsWait && plain(m) {
+		m.Properties = m.Properties.Delete(message.PropertyWait)
+		if wait != "true" {
+			put = b.store.PutLoose
+		}
+	}
+	res, err := put(ctx, m)
+	code, err := putCode(err)
+	if err != nil {
+		return nil, err
+	}
+	b.figures.sent.Add(1)
+	b.figures.sentBytes.Add(int64(len(m.Body)))
+	resp := b.sendReply(req, code, res.MessageID(), userQueue, res.QueueOffset)
+	if b.rules.NamesRegion {
+		if id, ok := m.Properties.Get(message.PropertyUniqueKey); ok {
+			resp.Fields.Set("transactionId", id)
+		}
+	}
+	return resp, nil
+}
+
+// plain says whether a message is neither delayed nor prepared: the others' property strings are written anew by the store,
+// WAIT included.
+func plain(m *message.Message) bool {
+	marked, _ := m.Properties.Get(message.PropertyTransactionPrepared)
+	_, delayed := m.Properties.Get(message.PropertyDelay)
+	return !delayed && marked != "true" && m.SysFlag.Transaction() == 0
+}
+
+// putCode is the response code of a put that stored its message; else the error says why it did not.
+func putCode(err error) (int32, error) {
+	switch {
+	case err == nil:
+		return remoting.Success, nil
+	case errors.Is(err, rocketstore.ErrSyncTimeout):
+		return remoting.FlushDiskTimeout, nil
+	case errors.Is(err, rocketstore.ErrMessageIllegal):
+		return 0, refused(remoting.MessageIllegal, "the message is illegal: %v", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return 0, refused(remoting.ServiceNotAvailable, "service not available now: the disk is full")
+	case errors.Is(err, rocketstore.ErrClosed):
+		return 0, refused(remoting.ServiceNotAvailable, "service not available now: the broker is shutting down")
+	}
+	return 0, err
+}
+
+func (b *Broker) sendReply(req *remoting.Command, code int32, id string, queueID int32, queueOffset int64) *remoting.Command {
+	resp := req.Reply(code, remoting.String("msgId", id), remoting.Int("queueId", int64(queueID)), remoting.Int("queueOffset", queueOffset))
+	if b.rules.NamesCluster { // 3.1 has these three fields only
+		resp.Fields = append(resp.Fields, remoting.String(propertyRegion, b.opts.Region), remoting.Bool(propertyTrace, !b.opts.NoTrace))
+	}
+	return resp
+}

@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// Stats are a broker's figures.
+type Stats struct {
+	// Topics and Groups are how many are configured; ProducerGroups and ConsumerGroups how many are connected.
+	Topics, Groups, ProducerGroups, ConsumerGroups int
+	// Connections is how many are open; Accepted and Refused count them ever, FrameErrors those closed for what they sent.
+	Connections                    int
+	Accepted, Refused, FrameErrors int64
+	// BytesWaiting are those that clients have not taken yet.
+	BytesWaiting int64
+	// Requests counts requests by code; -1 stands for all that are not served.
+	Requests map[int32]int64
+	// Sent counts messages that were stored, SentBytes their bodies, SendsRefused requests that stored nothing. Sends is how
+	// many are under way.
+	Sent, SentBytes, SendsRefused, Sends int64
+	// Pulled counts messages that were handed out, PulledBytes their records. Held is how many pulls wait for a message.
+	Pulled, PulledBytes, Held int64
+	// Busy counts requests that were refused because there was too much to do.
+	Busy int64
+	// Registered is how many name servers took the last registration, of NameServers.
+	NameServers, Registered int
+	// LogStart and LogEnd are the physical offsets between which the store's log lies.
+	LogStart, LogEnd int64
+}
+
+// figures are what is counted while serving.
+type figures struct {
+	sent, sentBytes, sendsRefused, pulled, pulledBytes, busy atomic.Int64
+
+	mu       sync.Mutex
+	requests map[int32]int64
+}
+
+func (f *figures) count(code int32, served bool) {
+	if !served {
+		code = -1
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests == nil {
+		f.requests = map[int32]int64{}
+	}
+	f.requests[code]++
+}
+
+// Stats returns the figures of now.
+func (b *Broker) Stats() Stats {
+	n := b.net.Stats()
+	s := Stats{
+		Topics: b.topics.count(), Groups: b.groups.count(), Connections: n.Connections, Accepted: n.Accepted, Refused: n.Refused,
+		FrameErrors: n.FrameErrors, BytesWaiting: n.BytesWaiting,
+		Sent: b.figures.sent.Load(), SentBytes: b.figures.sentBytes.Load(), SendsRefused: b.figures.sendsRefused.Load(), Sends: b.sends.Load(),
+		Pulled: b.figures.pulled.Load(), PulledBytes: b.figures.pulledBytes.Load(), Held: b.held.count.Load(), Busy: b.figures.busy.Load(),
+		NameServers: len(b.names.servers), Registered: b.names.registered(),
+	}
+	s.ProducerGroups, s.ConsumerGroups = b.clients.counts()
+	s.LogStart, s.LogEnd = b.store.Bounds()
+	b.figures.mu.Lock()
+	s.Requests = maps.Clone(b.figures.requests)
+	b.figures.mu.Unlock()
+	return s
+}
