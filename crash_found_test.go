@@ -10,6 +10,7 @@ import (
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
 
@@ -80,4 +81,30 @@ func TestIndexIsMadeAgainUnderItsName(t *testing.T) {
 	require.NoError(t, s.Abandon())
 	require.Equal(t, names[0], names[1])
 	require.Equal(t, names[0], names[2])
+}
+
+// A power cut during the very first opening leaves a directory that opens with the same options (R-E-082).
+func TestFirstOpeningMayBeCutAnywhere(t *testing.T) {
+	o := small()
+	o.Transactions = rocketstore.StateTable
+	for _, o.Dialect = range []string{"3.1", "4.9", "5.3"} {
+		for cut := 0; ; cut++ {
+			disk := crashfs.New(memfs.New())
+			disk.CrashAfter(cut)
+			o.FS = disk
+			s, err := rocketstore.Open("", o)
+			if err == nil {
+				require.NoError(t, s.Abandon())
+			}
+			for image := range disk.Images(64) {
+				o.FS = image.FS
+				s, err := rocketstore.Open("", o)
+				require.NoError(t, err, "dialect %s, cut after %d, %s", o.Dialect, cut, image.Text)
+				require.NoError(t, s.Abandon())
+			}
+			if err == nil {
+				break
+			}
+		}
+	}
 }

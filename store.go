@@ -154,7 +154,8 @@ func (s *Store) open(ctx context.Context) error {
 	s.dispatched.Store(live.Offset())
 	// What recovery replayed is durable, so our note may say so.
 	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset()}
-	if err := errors.Join(s.resumeIdle(), s.startEngine(), s.saveMarker(begun)); err != nil {
+	// The note goes before the folders of a state table, which alone would show a store of 3.1.
+	if err := errors.Join(s.resumeIdle(), s.saveMarker(begun), s.startEngine()); err != nil {
 		return err
 	}
 	s.start()
