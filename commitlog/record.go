@@ -82,6 +82,7 @@ var (
 	ErrSize  = errors.New("no record: its lengths do not add up")
 	ErrCRC   = errors.New("body CRC does not match")
 	ErrPlace = errors.New("record at another place than it says")
+	ErrTorn  = errors.New("part of the record was never written")
 )
 
 // IsBlank says whether b starts with the header of a blank, which ends a segment.

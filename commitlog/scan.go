@@ -39,6 +39,10 @@ const windowSize = 1 << 20
 type Scanner struct {
 	// CheckCRC makes a wrong body CRC damage. The record is whole then: Record gives it and Resume goes on behind it.
 	CheckCRC bool
+	// CheckTorn makes a record damage whose topic or properties, which no checksum covers, have zeros from one border of
+	// 512 bytes in the file to the next: what a power cut leaves of a sector that was not written. It is for what was written
+	// before an unclean stop; elsewhere a property may hold zeros.
+	CheckTorn bool
 
 	file string
 	base int64 // physical offset of the segment's first byte
@@ -120,6 +124,11 @@ func (s *Scanner) Next() bool {
 			return s.stop(err)
 		}
 	}
+	if s.CheckTorn {
+		if err := s.rec.checkTorn(s.pos); err != nil {
+			return s.stop(err)
+		}
+	}
 	return true
 }
 
@@ -127,7 +136,7 @@ func (s *Scanner) Next() bool {
 func (s *Scanner) stop(err error) bool {
 	s.ending = EndDamage
 	s.err = err
-	for _, wrong := range []error{ErrMagic, ErrSize, ErrPlace, ErrCRC} {
+	for _, wrong := range []error{ErrMagic, ErrSize, ErrPlace, ErrCRC, ErrTorn} {
 		if errors.Is(err, wrong) {
 			s.err = &mappedfile.CorruptError{File: s.file, Offset: s.pos, Err: err}
 		}
@@ -135,10 +144,10 @@ func (s *Scanner) stop(err error) bool {
 	return false
 }
 
-// Resume goes on behind damage or zeros: behind the record when only its CRC was wrong, else at the next place where a
+// Resume goes on behind damage or zeros: behind the record when only its CRC was wrong or a sector missing, else at the next place where a
 // record lies that says it lies there. It says whether Next should be called again.
 func (s *Scanner) Resume() bool {
-	if errors.Is(s.err, ErrCRC) {
+	if errors.Is(s.err, ErrCRC) || errors.Is(s.err, ErrTorn) {
 		return true
 	}
 	for from := s.pos + 1; ; {

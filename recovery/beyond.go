@@ -56,6 +56,7 @@ func (w *walk) lookAt(start, offset int64) error {
 		w.beyond.NotZero = true
 		w.beyond.End = max(w.beyond.End, offset+int64(n))
 		s := commitlog.NewBytesScanner(v.File(), start, b)
+		s.CheckTorn = w.unclean
 		s.SeekTo(offset)
 		for {
 			for s.Next() {

@@ -39,6 +39,7 @@ func (w *walk) walkSegment(ctx context.Context, start, offset int64) *part {
 	}
 	defer v.Release()
 	s := commitlog.NewBytesScanner(v.File(), start, v.Bytes())
+	s.CheckTorn = w.unclean
 	s.SeekTo(offset)
 	p.err = mappedfile.Guard(v.File(), func() error {
 		for s.Next() {

@@ -160,7 +160,7 @@ func (p *planner) decide(ctx context.Context) error {
 	}
 	for {
 		p.w = newWalk(p.Log, p.Derive)
-		p.w.taken, p.w.skip = p.taken, p.opts.OnDamage == Skip
+		p.w.taken, p.w.skip, p.w.unclean = p.taken, p.opts.OnDamage == Skip, p.Unclean
 		if p.Index != nil {
 			p.w.index = p.Index.Files()
 		}

@@ -37,7 +37,9 @@ type walk struct {
 	derive *Deriver
 	index  []index.FileInfo // all files, oldest first
 	skip   bool             // damage with good records behind it is passed over
-	taken  func(p Placement, end int64) bool
+	// unclean: a power cut may have left records of which a sector is missing.
+	unclean bool
+	taken   func(p Placement, end int64) bool
 	// progress is called with the bytes that the segments walked so far hold.
 	progress func(done int64)
 
