@@ -196,8 +196,11 @@ func (s *Store) openParts() (*recovery.Parts, error) {
 		return nil, err
 	}
 	s.queues, err = consumequeue.OpenTable(s.fsys, recovery.QueueDir, &consumequeue.Options{
-		SegmentSize: s.shape.queueSegment, ReadOnly: s.opts.ReadOnly, Budget: budget, Logger: s.opts.Logger,
+		MaxHole: recovery.MaxHole, SegmentSize: s.shape.queueSegment, ReadOnly: s.opts.ReadOnly, Budget: budget, Logger: s.opts.Logger,
 	})
+	if err == nil {
+		err = s.queues.Load()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (d *Dir) builder(to mappedfile.FS, o RebuildOptions, report func(Finding)) 
 		return b, err
 	}
 	if o.Queues {
-		b.queues, err = consumequeue.OpenTable(to, recovery.QueueDir, &consumequeue.Options{SegmentSize: firstOf(o.Sizes.Queue, sizes.Queue)})
+		b.queues, err = consumequeue.OpenTable(to, recovery.QueueDir, &consumequeue.Options{MaxHole: recovery.MaxHole, SegmentSize: firstOf(o.Sizes.Queue, sizes.Queue)})
 		if err != nil {
 			return b, err
 		}

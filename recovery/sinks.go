@@ -72,7 +72,7 @@ func (s *queueSink) put(p Placement) error {
 		}
 	}
 	first, end := q.Bounds()
-	if end > first && p.QueueOffset > end+maxHole || p.QueueOffset > maxQueueOffset {
+	if end > first && p.QueueOffset > end+MaxHole || p.QueueOffset > maxQueueOffset {
 		return s.putAtEnd(q, p)
 	}
 	switch {
@@ -106,10 +106,11 @@ func (s *queueSink) put(p Placement) error {
 	return q.Set(p.QueueOffset, p.Unit)
 }
 
-// A queue offset that lies farther behind the end of its queue than maxHole, or above maxQueueOffset, is not believed: no
+// A queue offset that lies farther behind the end of its queue than MaxHole, or above maxQueueOffset, is not believed: no
 // checksum covers the field, and filling the hole would fill the disk.
 const (
-	maxHole        = 1 << 24
+	// MaxHole is for the options of the queues' table as well.
+	MaxHole        = 1 << 24
 	maxQueueOffset = 1 << 48
 )
 
