@@ -291,7 +291,7 @@ func putCode(err error) (int32, error) {
 		return remoting.FlushDiskTimeout, nil
 	case errors.Is(err, rocketstore.ErrMessageIllegal):
 		return 0, refused(remoting.MessageIllegal, "the message is illegal: %v", err)
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, rocketstore.ErrDiskFull):
 		return 0, refused(remoting.ServiceNotAvailable, "service not available now: the disk is full")
 	case errors.Is(err, rocketstore.ErrClosed):
 		return 0, refused(remoting.ServiceNotAvailable, "service not available now: the broker is shutting down")

@@ -38,7 +38,7 @@ func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.identify(), a.cat(), a.queues(), a.index(), a.get(), a.rebuild(),
 		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
-		a.namesrv(),
+		a.namesrv(), a.broker(),
 	}
 }
 

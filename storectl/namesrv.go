@@ -5,19 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/rocketstore/rocketstore/namesrv"
@@ -92,30 +85,9 @@ func (a *app) runNamesrv(cmd *cobra.Command, f *namesrvFlags) error {
 // options gathers the settings from all sources.
 func (f *namesrvFlags) options(cmd *cobra.Command) (o *namesrv.Options, unknown []string, err error) {
 	o = &namesrv.Options{Home: os.Getenv("ROCKETMQ_HOME")}
-	for _, file := range []string{f.config, f.tlsConfig} {
-		if file == "" {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, nil, err
-		}
-		more, err := o.SetProperties(string(text))
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		unknown = append(unknown, more...)
-	}
-	for _, pair := range f.set {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return nil, nil, fmt.Errorf("--set %q: NAME=VALUE is expected", pair)
-		}
-		more, err := o.SetProperties(name + "=" + strings.ReplaceAll(value, `\`, `\\`))
-		if err != nil {
-			return nil, nil, fmt.Errorf("--set: %w", err)
-		}
-		unknown = append(unknown, more...)
+	unknown, err = readSettings(o.SetProperties, []string{f.config, f.tlsConfig}, f.set)
+	if err != nil {
+		return nil, nil, err
 	}
 	o.BindAddress = cmp.Or(f.bind, o.BindAddress)
 	o.Home = cmp.Or(f.home, o.Home)
@@ -125,21 +97,6 @@ func (f *namesrvFlags) options(cmd *cobra.Command) (o *namesrv.Options, unknown 
 		o.Port = cmp.Or(f.port, -1)
 	}
 	return o, unknown, nil
-}
-
-func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q is not debug, info, warn or error", level)
-	}
-	o := &slog.HandlerOptions{Level: l}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q is not text or json", format)
 }
 
 // serveNamesrv runs the server until ctx ends, and then stops it within the time of grace.
@@ -156,13 +113,13 @@ func (a *app) serveNamesrv(ctx context.Context, o *namesrv.Options, f *namesrvFl
 	if err != nil {
 		return err
 	}
-	figures, err := a.serveFigures(ctx, s, f.http)
+	figures, err := serveFigures(ctx, f.http, namesrvCollector{s}, s.Ready)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(context.WithoutCancel(ctx), l) }()
-	if err := a.announce(l.Addr().String(), figures.addr); err != nil {
+	if err := a.announce("name server", l.Addr().String(), figures.addr); err != nil {
 		return errors.Join(err, s.Shutdown(ctx), <-ended, figures.stop(ctx))
 	}
 	select {
@@ -176,73 +133,4 @@ func (a *app) serveNamesrv(ctx context.Context, o *namesrv.Options, f *namesrvFl
 		o.Logger.Warn("requests were cut off", "err", late)
 	}
 	return errors.Join(err, <-ended, figures.stop(grace))
-}
-
-// announce prints where the server listens, for who started it with port 0.
-func (a *app) announce(addr, figures string) error {
-	if a.json {
-		if err := a.line(map[string]string{"namesrv": addr, "http": figures}); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(a.out, "name server on", addr)
-		if figures != "" {
-			fmt.Fprintln(a.out, "metrics and health on", figures)
-		}
-	}
-	return a.out.Flush()
-}
-
-// figuresServer serves metrics and health. Its zero value serves nothing.
-type figuresServer struct {
-	addr  string
-	http  *http.Server
-	ended chan error
-}
-
-// serveFigures listens on addr, if that is not empty.
-func (a *app) serveFigures(ctx context.Context, s *namesrv.Server, addr string) (*figuresServer, error) {
-	if addr == "" {
-		return &figuresServer{}, nil
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
-	if err != nil {
-		return nil, err
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(namesrvCollector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !s.Ready() {
-			http.Error(w, "not serving", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-	f := &figuresServer{
-		addr: l.Addr().String(), ended: make(chan error, 1),
-		http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute},
-	}
-	go func() { f.ended <- f.http.Serve(l) }()
-	return f, nil
-}
-
-func (f *figuresServer) stop(ctx context.Context) error {
-	if f.http == nil {
-		return nil
-	}
-	err := f.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, f.http.Close())
-	}
-	if ended := <-f.ended; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
-	return err
 }

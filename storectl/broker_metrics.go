@@ -1,0 +1,87 @@
+package main
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rocketstore/rocketstore/broker"
+)
+
+// brokerCollector shows a broker's figures to Prometheus, from the time on when there is one.
+type brokerCollector struct{ broker atomic.Pointer[broker.Broker] }
+
+func (c *brokerCollector) serve(b *broker.Broker) { c.broker.Store(b) }
+
+func (c *brokerCollector) ready() bool {
+	b := c.broker.Load()
+	return b != nil && b.Ready()
+}
+
+// brokerFigure is one figure that has no label.
+type brokerFigure struct {
+	name, help string
+	kind       prometheus.ValueType
+	value      func(s *broker.Stats) int64
+}
+
+func brokerFigures() []brokerFigure {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	return []brokerFigure{
+		{"topics", "Topics that are configured.", gauge, func(s *broker.Stats) int64 { return int64(s.Topics) }},
+		{"groups", "Consumer groups that are configured.", gauge, func(s *broker.Stats) int64 { return int64(s.Groups) }},
+		{"producer_groups", "Producer groups that are connected.", gauge, func(s *broker.Stats) int64 { return int64(s.ProducerGroups) }},
+		{"consumer_groups", "Consumer groups that are connected.", gauge, func(s *broker.Stats) int64 { return int64(s.ConsumerGroups) }},
+		{"connections", "Open connections.", gauge, func(s *broker.Stats) int64 { return int64(s.Connections) }},
+		{"connections_accepted_total", "Connections ever.", counter, func(s *broker.Stats) int64 { return s.Accepted }},
+		{"connections_refused_total", "Connections closed because there were too many.", counter, func(s *broker.Stats) int64 { return s.Refused }},
+		{"frame_errors_total", "Connections closed because of what they sent.", counter, func(s *broker.Stats) int64 { return s.FrameErrors }},
+		{"bytes_waiting", "Bytes that clients have not taken yet.", gauge, func(s *broker.Stats) int64 { return s.BytesWaiting }},
+		{"messages_sent_total", "Messages stored for producers.", counter, func(s *broker.Stats) int64 { return s.Sent }},
+		{"messages_sent_bytes_total", "Bytes of their bodies.", counter, func(s *broker.Stats) int64 { return s.SentBytes }},
+		{"sends_refused_total", "Sends that stored nothing.", counter, func(s *broker.Stats) int64 { return s.SendsRefused }},
+		{"sends", "Sends under way.", gauge, func(s *broker.Stats) int64 { return s.Sends }},
+		{"messages_pulled_total", "Messages handed to consumers.", counter, func(s *broker.Stats) int64 { return s.Pulled }},
+		{"messages_pulled_bytes_total", "Bytes of their records.", counter, func(s *broker.Stats) int64 { return s.PulledBytes }},
+		{"pulls_held", "Pulls that wait for a message.", gauge, func(s *broker.Stats) int64 { return s.Held }},
+		{"busy_total", "Requests refused because there was too much to do.", counter, func(s *broker.Stats) int64 { return s.Busy }},
+		{"name_servers", "Name servers to register with.", gauge, func(s *broker.Stats) int64 { return int64(s.NameServers) }},
+		{"name_servers_registered", "Name servers that know the broker.", gauge, func(s *broker.Stats) int64 { return int64(s.Registered) }},
+		{"log_start_offset", "Physical offset at which the commit log begins.", gauge, func(s *broker.Stats) int64 { return s.LogStart }},
+		{"log_end_offset", "Physical offset at which it ends.", gauge, func(s *broker.Stats) int64 { return s.LogEnd }},
+	}
+}
+
+const brokerPrefix = "rocketstore_broker_"
+
+func (f *brokerFigure) desc() *prometheus.Desc {
+	return prometheus.NewDesc(brokerPrefix+f.name, f.help, nil, nil)
+}
+
+func brokerRequests() *prometheus.Desc {
+	return prometheus.NewDesc(brokerPrefix+"requests_total", "Requests by code; -1 is all that are not served.", []string{"code"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *brokerCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, f := range brokerFigures() {
+		descs <- f.desc()
+	}
+	descs <- brokerRequests()
+}
+
+// Collect implements prometheus.Collector.
+func (c *brokerCollector) Collect(metrics chan<- prometheus.Metric) {
+	b := c.broker.Load()
+	if b == nil {
+		return
+	}
+	stats := b.Stats()
+	for _, f := range brokerFigures() {
+		metrics <- prometheus.MustNewConstMetric(f.desc(), f.kind, float64(f.value(&stats)))
+	}
+	for code, n := range stats.Requests {
+		metrics <- prometheus.MustNewConstMetric(brokerRequests(), prometheus.CounterValue, float64(n), strconv.Itoa(int(code)))
+	}
+}
