@@ -12,6 +12,8 @@ type Severity string
 
 // The severities.
 const (
+	// Info: what a healthy store may have, such as what a running or killed broker has not come to yet.
+	Info Severity = "info"
 	// Warning: something to know; all bytes that are there can be believed.
 	Warning Severity = "warning"
 	// Error: bytes that cannot be believed, or not be read.
@@ -74,6 +76,9 @@ type Finding struct {
 	From int64  `json:"fromOffset,omitempty"`
 	To   int64  `json:"toOffset,omitempty"`
 	Text string `json:"text"`
+	// Expected and Found are what should stand at Offset and what does, in words; "" where that says nothing.
+	Expected string `json:"expected,omitempty"`
+	Found    string `json:"found,omitempty"`
 }
 
 // String is the finding on one line.

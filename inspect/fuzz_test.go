@@ -92,5 +92,9 @@ func look(t *testing.T, s tree) {
 	id, err := d.Identify(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, []string{"3.1", "4.9", "5.3"}, id.Dialect)
+	for f, err := range d.Check(t.Context(), inspect.CheckOptions{}) {
+		require.NoError(t, err)
+		require.NotEmpty(t, f.File)
+	}
 	_ = d.Require(inspect.Sizes{CommitLog: 1024, Queue: 100, IndexSlots: testSlots, IndexEntries: testEntries})
 }

@@ -1,0 +1,363 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"math"
+	"path"
+	"strings"
+
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+// CheckOptions steer [Dir.Check].
+type CheckOptions struct {
+	// DelayLevels is messageDelayLevel, by which delivery times are computed. Default "": that of the line; a delivery time
+	// by other levels is then taken as right if it can be one.
+	DelayLevels string
+	// Max is how many findings of one kind in one file are given; of the rest only the number is, as a finding of kind
+	// [More]. Default 1000; negative: all.
+	Max int
+	// Progress, if not nil, is called now and then with the bytes of the commit log that are done, and all.
+	Progress func(done, total int64)
+	// Stats, if not nil, is filled in while the check goes on.
+	Stats *CheckStats
+}
+
+// CheckStats says what a check looked at.
+type CheckStats struct {
+	Line         string `json:"line"`  // "3.1", "4.x" or "5.x"
+	Clean        bool   `json:"clean"` // there is no file abort
+	LogStart     int64  `json:"logStart"`
+	LogEnd       int64  `json:"logEnd"` // behind the last record, as the log was when it was read
+	Records      int64  `json:"records"`
+	Damaged      int64  `json:"damaged"`  // of them, records with a wrong CRC
+	Leftover     int64  `json:"leftover"` // records behind the end, from before a cut
+	Queues       int    `json:"queues"`
+	Units        int64  `json:"units"`
+	ExtUnits     int64  `json:"extUnits"`
+	IndexFiles   int    `json:"indexFiles"`
+	Entries      int64  `json:"indexEntries"`
+	StateRecords int64  `json:"stateRecords"`
+	RedoUnits    int64  `json:"redoUnits"`
+	// Findings counts what was found, by severity, what was not given included.
+	Findings map[Severity]int64 `json:"findings"`
+	// LastStoreTime is the greatest store time in the log, ms; 0 without a record.
+	LastStoreTime int64 `json:"lastStoreTime"`
+}
+
+// Check compares everything in the directory with the commit log, in one pass over the log: consume queues, batch queues
+// and extensions, the index, the checkpoint, the files under config, and state table and redo log of 3.1. Damage does not
+// end it. What a killed or running broker may leave (queues behind the log, files made ahead) is of severity [Info] when the
+// file abort is there.
+//
+// A store that is written to meanwhile can be checked: what lies behind the end of the log as it was read is looked at again
+// before anything is said about it.
+//
+// An error means that something could not be read; the check goes on, unless it is that of ctx.
+//
+// Memory: some hundred bytes for each queue and 16 for each stretch of its units that is whole, a few MiB for what is being
+// read, 4 bytes for each slot of one index file (20 MiB at RocketMQ's size), and a quarter byte for each record of the state
+// table. It does not grow with the log.
+func (d *Dir) Check(ctx context.Context, o CheckOptions) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		if o.Stats == nil {
+			o.Stats = &CheckStats{}
+		}
+		o.Stats.Findings = make(map[Severity]int64)
+		if o.Max == 0 {
+			o.Max = 1000
+		}
+		c := &checker{dir: d, o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64)}
+		defer c.close()
+		if err := c.run(ctx); err != nil && !errors.Is(err, errStop) && !c.stopped {
+			yield(Finding{}, err)
+		}
+	}
+}
+
+// kindIn is what CheckOptions.Max counts by.
+type kindIn struct {
+	kind Kind
+	file string
+}
+
+// checker is one run of Check.
+type checker struct {
+	dir     *Dir
+	o       CheckOptions
+	s       *CheckStats
+	yield   func(Finding, error) bool
+	stopped bool // the caller wants no more
+	given   map[kindIn]int64
+	rules   *dialect.Dialect
+	derive  *recovery.Deriver
+	late    Severity // of what is behind the log
+
+	damaged []Finding // stretches of the log that cannot be believed, at most maxFindings
+	pending []func() error
+	read    bool // the whole log was read
+
+	// goodEnd is behind the last record that can be believed, queuedEnd behind the last one of those that has a queue unit.
+	goodEnd, queuedEnd int64
+	// vouched is the greatest offset that index and redo log know of.
+	vouched  int64
+	leftover bool // what comes now in the log lies behind its end
+	queues   *checkQueues
+	index    *checkIndex
+	states   *checkStates
+}
+
+// run makes all comparisons. The error ends the check.
+func (c *checker) run(ctx context.Context) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context) error{
+		c.root, c.listQueues, c.log, c.queues.finish, c.index.finish, c.states.finish, c.checkpoint, c.config, c.more,
+	} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare finds which line wrote the store.
+func (c *checker) prepare() error {
+	id, err := c.dir.lineOf()
+	if err != nil {
+		return err
+	}
+	if c.rules, err = dialect.Parse(id.Line); err != nil {
+		return err
+	}
+	if c.derive, err = recovery.NewDeriver(c.rules, c.o.DelayLevels); err != nil {
+		return err
+	}
+	c.s.Line, c.s.Clean = lineName(id.Line), !c.dir.exists(recovery.AbortFile)
+	c.late = Info
+	if c.s.Clean {
+		c.late = Warning
+	}
+	c.queues, c.index, c.states = newCheckQueues(c), newCheckIndex(c), newCheckStates(c)
+	return nil
+}
+
+func (c *checker) close() {
+	if c.queues != nil {
+		c.queues.close()
+		c.index.close()
+		c.states.close()
+	}
+}
+
+// report gives a finding to the caller, unless there were too many of its sort.
+func (c *checker) report(f Finding) {
+	if c.stopped {
+		return
+	}
+	c.s.Findings[f.Severity]++
+	at := kindIn{f.Kind, f.File}
+	if _, known := c.given[at]; !known && len(c.given) >= maxFindings {
+		at.file = "" // so many files that they count together
+	}
+	c.given[at]++
+	if c.o.Max < 0 || c.given[at] <= int64(c.o.Max) {
+		c.stopped = !c.yield(f, nil)
+	}
+}
+
+// more says of what there was more.
+func (c *checker) more(context.Context) error {
+	if c.o.Max < 0 {
+		return nil
+	}
+	for at, n := range c.given {
+		if n > int64(c.o.Max) && !c.stopped {
+			c.stopped = !c.yield(Finding{
+				Kind: More, Severity: Info, File: at.file, Text: countText(n-int64(c.o.Max), "more finding", "more findings") + " of kind " + string(at.kind),
+			}, nil)
+		}
+	}
+	return nil
+}
+
+// trouble passes an error of reading on and says whether to end.
+func (c *checker) trouble(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if c.stopped || errors.Is(err, errStop) {
+		return errStop
+	}
+	if err != nil {
+		c.stopped = !c.yield(Finding{}, err)
+	}
+	if c.stopped {
+		return errStop
+	}
+	return nil
+}
+
+// root looks at the names in the directory.
+func (c *checker) root(context.Context) error {
+	entries, err := c.dir.list(".")
+	if err != nil {
+		return err
+	}
+	known := rootNames()
+	for _, e := range entries {
+		if _, ok := known[e.name]; !ok && !strings.HasPrefix(e.name, "dledger-") {
+			c.report(Finding{Kind: ForeignFile, Severity: Info, File: e.name, Text: "no line of RocketMQ has that name in a store"})
+		}
+	}
+	return nil
+}
+
+// log reads the commit log and compares each record.
+func (c *checker) log(ctx context.Context) error {
+	segs, _, err := c.dir.Segments(func(Finding) {})
+	if err != nil {
+		return c.trouble(ctx, err)
+	}
+	var total, done int64
+	starts := make(map[string]int64, len(segs))
+	for _, s := range segs {
+		starts[s.File] = total
+		total += s.Length
+	}
+	if len(segs) > 0 {
+		c.s.LogStart, c.s.LogEnd = segs[0].Start, segs[0].Start
+	}
+	file := ""
+	for r, err := range c.dir.Log(ctx, LogRange{}, c.inLog) {
+		if err == nil {
+			err = c.record(&r)
+		}
+		if err != nil || c.stopped {
+			if err := c.trouble(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.File != file {
+			file, done = r.File, starts[r.File]
+		}
+		done += int64(r.Size)
+		if c.o.Progress != nil && c.s.Records%4096 == 0 {
+			c.o.Progress(min(done, total), total)
+		}
+	}
+	if c.o.Progress != nil && ctx.Err() == nil {
+		c.o.Progress(total, total)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.read = true
+	for _, f := range c.pending {
+		if err := f(); err != nil {
+			if err := c.trouble(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// postpone keeps f for the time when the whole log has been read, and says whether that is so. It is for what points behind
+// the place up to which the log has been read. Too many do not wait.
+func (c *checker) postpone(pointer int64, f func() error) bool {
+	if c.read || pointer < c.s.LogEnd || len(c.pending) >= maxFindings {
+		return false
+	}
+	c.pending = append(c.pending, f)
+	return true
+}
+
+// inLog takes a finding about the log.
+func (c *checker) inLog(f Finding) {
+	if !c.leftover && c.isLeftover(f) {
+		c.leftover = true
+		c.s.LogEnd = f.From
+		f.Severity = Info
+		f.Text += "; the broker stopped cleanly and nothing points here or behind, so it is left over from before a cut"
+	}
+	if f.To > f.From && len(c.damaged) < maxFindings {
+		c.damaged = append(c.damaged, f)
+	}
+	c.report(f)
+}
+
+// isLeftover says whether what begins with a finding is what recovery leaves behind the place where it cuts the log: it clears
+// nothing. That is so when a cleanly stopped store's queues know of nothing behind that place, and have all before it.
+func (c *checker) isLeftover(f Finding) bool {
+	switch f.Kind {
+	case BadMagic, BadSize, BadPlace, BadCRC, Zeros:
+		return c.s.Clean && c.queuedEnd > 0 && c.queuedEnd == c.queues.unitEnd && f.From >= c.goodEnd && c.vouched <= f.From
+	}
+	return false
+}
+
+// inDamage says whether a physical offset lies where the log is damaged.
+func (c *checker) inDamage(off int64) bool {
+	for _, f := range c.damaged {
+		if f.From <= off && off < f.To {
+			return true
+		}
+	}
+	return false
+}
+
+// record compares what is made from a record.
+func (c *checker) record(r *LogRecord) error {
+	if c.leftover {
+		c.s.Leftover++
+		return nil
+	}
+	c.s.Records++
+	c.s.LogEnd = r.PhysicalOffset + int64(r.Size)
+	if r.Damaged != "" {
+		c.s.Damaged++
+		return nil
+	}
+	c.goodEnd = c.s.LogEnd
+	if r.SysFlag.Queued() {
+		c.queuedEnd = c.s.LogEnd
+	}
+	c.s.LastStoreTime = max(c.s.LastStoreTime, r.StoreTimestamp)
+	if err := c.queues.record(r); err != nil {
+		return err
+	}
+	if err := c.index.record(r); err != nil {
+		return err
+	}
+	return c.states.record(r)
+}
+
+// recordAt is the record at a physical offset that can be believed.
+func (c *checker) recordAt(off int64) (*commitlog.Record, error) {
+	if off < c.s.LogStart || off == math.MaxInt64 {
+		return nil, nil
+	}
+	r, ok, err := c.dir.RecordAt(off, func(Finding) {})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // removed meanwhile
+	}
+	if err != nil || !ok || r.Damaged != "" {
+		return nil, err
+	}
+	return &r.Record, nil
+}
+
+// place is where in its file a record of the log lies.
+func (r *LogRecord) place() (file string, offset int64) {
+	start, _ := mappedfile.ParseSegmentName(path.Base(r.File))
+	return r.File, r.PhysicalOffset - start
+}

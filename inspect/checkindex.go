@@ -1,0 +1,275 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// checkIndex compares the key index with the log. Entries lie in log order, so both are read once.
+type checkIndex struct {
+	*checker
+	entries *follower[indexItem]
+	files   int
+	started bool // an entry was found
+	// missing, before and behind are stretches of records without entries: between others, before all, behind all.
+	missing, before, behind *keysMissing
+	want                    []int32 // key hashes of the present record
+}
+
+// keysMissing is a stretch of records whose keys have no entries.
+type keysMissing struct {
+	from, to      int64 // physical offsets
+	records, keys int64
+	file          string // the index file where the first entry should be
+	offset        int64
+}
+
+// indexItem is an entry, or, with number 0, the end of its file.
+type indexItem struct {
+	file   *indexFileCheck
+	number int32
+	index.Entry
+}
+
+// indexFileCheck is what is kept of a file while its entries are compared.
+type indexFileCheck struct {
+	name    string
+	rolled  bool // it is not the first
+	header  index.Header
+	shape   index.Shape
+	newest  []int32 // by slot; nil when there are too many
+	used    int32   // slots
+	entries int32
+	begin   int64 // store time that the entries' times count from
+	// firstOff and lastOff are of the entries that their records took, -1: the first or last was not.
+	firstOff, lastOff   int64
+	firstTime, lastTime int64
+}
+
+// maxSlots bounds the slots of a file whose chains are followed: 4 bytes each.
+const maxSlots = 1 << 24
+
+func newCheckIndex(c *checker) *checkIndex {
+	x := &checkIndex{checker: c}
+	for f, err := range c.dir.IndexFiles(context.Background(), func(Finding) {}) {
+		if err == nil {
+			c.vouched = max(c.vouched, f.EndOffset)
+		}
+	}
+	x.entries = follow(x.items, func(i indexItem) int64 {
+		if i.number == 0 {
+			return math.MaxInt64
+		}
+		return i.PhysicalOffset
+	}, x.odd)
+	x.entries.mark = func(i indexItem) bool { return i.number == 0 }
+	return x
+}
+
+// items yields the entries of all files, each file with its end.
+func (c *checkIndex) items(yield func(indexItem, error) bool) {
+	for x, err := range c.dir.IndexFiles(context.Background(), c.report) {
+		if err != nil {
+			if !yield(indexItem{}, err) {
+				return
+			}
+			continue
+		}
+		f := &indexFileCheck{name: x.File, rolled: c.files > 0, header: x.Header, shape: x.Shape, begin: x.BeginTimestamp, firstOff: -1, lastOff: -1}
+		if x.Shape.Slots > 0 && x.Shape.Slots <= maxSlots {
+			f.newest = make([]int32, x.Shape.Slots)
+		}
+		c.files++
+		c.s.IndexFiles++
+		if f.newest != nil {
+			x.report = func(Finding) {} // the chains are followed here
+		}
+		for e, err := range x.Entries() {
+			c.s.Entries++
+			f.entries = e.Number
+			if !yield(indexItem{f, e.Number, e.Entry}, err) {
+				return
+			}
+		}
+		if !yield(indexItem{file: f}, nil) {
+			return
+		}
+	}
+}
+
+// record compares the keys of a record.
+func (c *checkIndex) record(r *LogRecord) error {
+	c.want = c.want[:0]
+	unique, keys := c.derive.Keys(&r.Record)
+	c.hashes(r.Topic, unique, keys)
+	keyless := len(c.want) == 0
+	found, err := c.entries.take(r.PhysicalOffset, func(i indexItem) { c.compare(r, i) })
+	c.started = c.started || found
+	switch {
+	case err != nil, keyless:
+		return err
+	case len(c.want) > 0:
+		return c.without(r)
+	}
+	c.closeMissing()
+	return nil
+}
+
+// hashes puts the hashes of a record's keys into c.want.
+func (c *checkIndex) hashes(topic, unique, keys []byte) {
+	base := message.HashMore(message.HashMore(0, topic), "#")
+	if len(unique) > 0 {
+		c.want = append(c.want, message.HashMore(base, unique))
+	}
+	if len(keys) == 0 {
+		return
+	}
+	for k := range message.Keys(string(keys)) {
+		c.want = append(c.want, message.HashMore(base, k))
+	}
+}
+
+// sameHash says whether a stored hash stands for a key's: 3.1 stores it as it is, 4.x without its sign.
+func sameHash(stored, hash int32) bool { return stored == hash || stored == message.AbsHash(hash) }
+
+// compare compares an entry with its record. What it finds of c.want it takes out.
+func (c *checkIndex) compare(r *LogRecord, i indexItem) {
+	hash := i.KeyHash
+	if k := slices.IndexFunc(c.want, func(h int32) bool { return sameHash(i.KeyHash, h) }); k >= 0 {
+		c.want = slices.Delete(c.want, k, k+1)
+	} else if !c.hasKeyHash(r, i.KeyHash) {
+		f := Finding{
+			Kind: WrongEntry, Severity: Error, File: i.file.name, Offset: i.file.pos(i.number), Expected: "no entry", Found: hashText(i.KeyHash),
+			Text: fmt.Sprintf("entry %d points to the record at %d, which has no such key", i.number, r.PhysicalOffset),
+		}
+		// Its place among the wanted is that of the key that has none yet.
+		if len(c.want) > 0 {
+			f.Expected, hash = hashText(c.want[0]), c.want[0]
+			c.want = slices.Delete(c.want, 0, 1)
+		}
+		c.report(f)
+	}
+	c.chain(i, hash)
+	c.compareTime(r, i)
+}
+
+// hasKeyHash says whether a record has a key with that hash, be it indexed or not.
+func (c *checkIndex) hasKeyHash(r *LogRecord, stored int32) bool {
+	base := message.HashMore(message.HashMore(0, r.Topic), "#")
+	if sameHash(stored, message.HashMore(base, message.Lookup(r.Properties, message.PropertyUniqueKey))) {
+		return true
+	}
+	for k := range message.Keys(string(message.Lookup(r.Properties, message.PropertyKeys))) {
+		if sameHash(stored, message.HashMore(base, k)) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareTime compares the time of an entry, in seconds since the file's begin, with that of its record.
+func (c *checkIndex) compareTime(r *LogRecord, i indexItem) {
+	f := i.file
+	if i.number == 1 {
+		f.firstOff, f.firstTime, f.begin = r.PhysicalOffset, r.StoreTimestamp, r.StoreTimestamp
+	}
+	f.lastOff, f.lastTime = r.PhysicalOffset, r.StoreTimestamp
+	if i.number == 1 && f.rolled {
+		return // it counts from the end of the file before
+	}
+	millis := max(0, r.StoreTimestamp-f.begin)
+	first := min(millis, math.MaxInt32) / 1000 // 3.1 to 4.x
+	last := min(millis/1000, math.MaxInt32)    // 5.x
+	have := int64(i.TimeDiff)
+	near := int64(0)
+	if c.rules.HasStateTable {
+		near = 1
+	}
+	if have >= first-near && have <= first+near || have == last {
+		return
+	}
+	c.report(Finding{
+		Kind: WrongEntry, Severity: Error, File: f.name, Offset: f.pos(i.number) + 12,
+		Expected: fmt.Sprintf("%d s", last), Found: fmt.Sprintf("%d s", have),
+		Text: fmt.Sprintf("entry %d has another time than its record at %d", i.number, r.PhysicalOffset),
+	})
+}
+
+// without notes that a record's keys have no entries.
+func (c *checkIndex) without(r *LogRecord) error {
+	next, ok, err := c.entries.front()
+	if err != nil {
+		return err
+	}
+	into := &c.missing
+	switch {
+	case !ok:
+		into = &c.behind
+	case !c.started:
+		into = &c.before
+	}
+	if *into == nil {
+		*into = &keysMissing{from: r.PhysicalOffset}
+		if ok {
+			(*into).file, (*into).offset = next.file.name, next.file.pos(next.number)
+		}
+	}
+	m := *into
+	m.to = r.PhysicalOffset + int64(r.Size)
+	m.records++
+	m.keys += int64(len(c.want))
+	return nil
+}
+
+// closeMissing reports a stretch of missing keys whose end is known.
+func (c *checkIndex) closeMissing() {
+	m := c.missing
+	if m == nil {
+		return
+	}
+	c.missing = nil
+	c.report(Finding{
+		Kind: MissingKeys, Severity: Warning, File: m.file, Offset: m.offset, From: m.from, To: m.to,
+		Text: fmt.Sprintf("%s of %s from %d on are not in the index", countText(m.keys, "key", "keys"), countText(m.records, "record", "records"), m.from),
+	})
+}
+
+func (c *checkIndex) finish(ctx context.Context) error {
+	if err := c.entries.rest(); err != nil {
+		if err := c.trouble(ctx, err); err != nil {
+			return err
+		}
+	}
+	c.closeMissing()
+	if m := c.before; m != nil {
+		c.report(Finding{
+			Kind: IndexBehind, Severity: Info, File: indexDir, From: m.from, To: m.to,
+			Text: fmt.Sprintf("the index begins behind %s of the log that have keys", countText(m.records, "record", "records")),
+		})
+	}
+	if m := c.behind; m != nil {
+		severity := c.late
+		if c.files == 0 {
+			severity = Info
+		}
+		c.report(Finding{
+			Kind: IndexBehind, Severity: severity, File: indexDir, From: m.from, To: m.to,
+			Text: fmt.Sprintf("%s of %s at the end of the log are not in the index", countText(m.keys, "key", "keys"), countText(m.records, "record", "records")),
+		})
+	}
+	return nil
+}
+
+func (c *checkIndex) close() { c.entries.stop() }
+
+func hashText(h int32) string { return fmt.Sprintf("key hash %d", h) }
+
+// pos is where an entry starts in the file.
+func (f *indexFileCheck) pos(number int32) int64 {
+	return index.HeaderSize + int64(f.shape.Slots)*index.SlotSize + int64(number)*index.EntrySize
+}

@@ -1,0 +1,147 @@
+package inspect
+
+import (
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/rocketstore/rocketstore/consumequeue"
+)
+
+// runs are stretches of numbers, in order and apart.
+type runs struct {
+	list []run
+	full bool // there were more than are kept; what was not kept is not there
+}
+
+// run is a stretch from from up to and without to.
+type run struct{ from, to int64 }
+
+// maxRuns bounds the stretches that are kept of one queue. A healthy one has one.
+const maxRuns = 1 << 14
+
+// find is the place of the first run that ends behind i.
+func (r *runs) find(i int64) int {
+	return sort.Search(len(r.list), func(k int) bool { return r.list[k].to > i })
+}
+
+func (r *runs) has(i int64) bool {
+	k := r.find(i)
+	return k < len(r.list) && r.list[k].from <= i
+}
+
+func (r *runs) add(i int64) {
+	if n := len(r.list); n > 0 && r.list[n-1].to == i {
+		r.list[n-1].to++
+		return
+	}
+	k := r.find(i)
+	switch {
+	case k < len(r.list) && r.list[k].from <= i:
+		return
+	case k > 0 && r.list[k-1].to == i:
+		r.list[k-1].to++
+		if k < len(r.list) && r.list[k].from == i+1 {
+			r.list[k-1].to = r.list[k].to
+			r.list = slices.Delete(r.list, k, k+1)
+		}
+	case k < len(r.list) && r.list[k].from == i+1:
+		r.list[k].from = i
+	case len(r.list) >= maxRuns:
+		r.full = true
+	default:
+		r.list = slices.Insert(r.list, k, run{i, i + 1})
+	}
+}
+
+// unitFile reads units of one queue, most of them one behind the other.
+type unitFile struct {
+	dir  *Dir
+	segs []Segment
+	seg  int // of f
+	f    *file
+	at   int64 // where in the file buf is from
+	buf  []byte
+}
+
+// unitWindow is how many bytes a unitFile reads at a time, a multiple of the unit's size.
+const unitWindow = 512 * consumequeue.UnitSize
+
+// segment gives the number of the file with the byte at pos of the queue.
+func segmentOf(segs []Segment, pos int64) (int, bool) {
+	i := sort.Search(len(segs), func(k int) bool { return segs[k].End() > pos })
+	return i, i < len(segs) && segs[i].Start <= pos
+}
+
+// unit reads the unit with an index. Ok is false when no file has it.
+func (u *unitFile) unit(index int64) (unit consumequeue.Unit, ok bool, err error) {
+	pos := index * consumequeue.UnitSize
+	if index < 0 || pos/consumequeue.UnitSize != index {
+		return unit, false, nil
+	}
+	b, err := u.bytes(pos, consumequeue.UnitSize)
+	if err != nil || len(b) < consumequeue.UnitSize {
+		return unit, false, err
+	}
+	unit, err = consumequeue.Decode(b)
+	return unit, err == nil, err
+}
+
+// bytes gives at least n bytes from the byte at pos of the queue on, or what is left of the file there; none when no file
+// has it. They are valid until the next call.
+func (u *unitFile) bytes(pos int64, n int) ([]byte, error) {
+	seg, ok := segmentOf(u.segs, pos)
+	if !ok {
+		return nil, nil
+	}
+	if u.f == nil || u.seg != seg {
+		u.close()
+		var err error
+		if u.f, err = u.dir.open(u.segs[seg].File); err != nil {
+			return nil, err
+		}
+		u.seg = seg
+	}
+	pos -= u.segs[seg].Start
+	if pos < u.at || pos+int64(n) > u.at+int64(len(u.buf)) {
+		u.buf = slices.Grow(u.buf[:0], max(n, unitWindow))
+		got, err := u.f.ReadAt(u.buf[:cap(u.buf)], pos)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		u.at, u.buf = pos, u.buf[:got]
+	}
+	return u.buf[pos-u.at:], nil
+}
+
+// extUnit reads the extension unit at pos of the queue's extension. Its size is 0 when there is none.
+func (u *unitFile) extUnit(pos int64) (consumequeue.ExtUnit, error) {
+	b, err := u.bytes(pos, 256)
+	if err != nil {
+		return consumequeue.ExtUnit{}, err
+	}
+	e, bad := consumequeue.DecodeExt(b)
+	if bad == nil {
+		return e, nil
+	}
+	if b, err = u.bytes(pos, math.MaxInt16); err != nil {
+		return consumequeue.ExtUnit{}, err
+	}
+	if e, bad = consumequeue.DecodeExt(b); bad != nil {
+		return consumequeue.ExtUnit{}, nil
+	}
+	return e, nil
+}
+
+// again has the next unit read from the file, since a running broker may have written it.
+func (u *unitFile) again() { u.buf = u.buf[:0] }
+
+func (u *unitFile) close() {
+	if u.f != nil {
+		u.f.close()
+		u.f = nil
+	}
+	u.at, u.buf = 0, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore/inspect"
+)
+
+func (a *app) check() *cobra.Command {
+	var r reading
+	var o inspect.CheckOptions
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Compare everything in a directory with its commit log, and say what is wrong where",
+		Long: `Compare everything in a directory with its commit log, in one pass over the log: consume queues, batch
+queues and extensions, the index, the checkpoint, the files under config, and the transactions of 3.1 and 4.x.
+Damage does not end it, and nothing is changed; a store that a broker works on can be checked.
+
+Each finding says in which file and at which offset, what should be there and what is; the summary says what its
+kind means and what to do. What a killed or running broker leaves (queues behind the log, files made ahead) is of
+severity "info", and left out without --all. The exit status is 1 from severity "warning" on.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.with(args[0], func(d *inspect.Dir) error {
+				stats := &inspect.CheckStats{}
+				o.Stats = stats
+				bar := a.progress()
+				o.Progress = bar.update
+				kinds := make(map[inspect.Kind]*kindCount)
+				for f, err := range d.Check(cmd.Context(), o) {
+					bar.clear()
+					if err != nil {
+						a.trouble(err)
+						continue
+					}
+					if err := a.checked(f, all, kinds); err != nil {
+						return err
+					}
+				}
+				bar.clear()
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
+				return a.summary(stats, kinds)
+			})
+		},
+	}
+	r.flags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "print findings of severity info as well")
+	f.IntVar(&o.Max, "max", 100, "findings of one kind in one file that are printed; -1: all")
+	f.StringVar(&o.DelayLevels, "delay-levels", "", "messageDelayLevel of the broker, by which delivery times are computed")
+	return cmd
+}
+
+// kindCount is how often a kind was found.
+type kindCount struct {
+	Kind     inspect.Kind     `json:"kind"`
+	Severity inspect.Severity `json:"severity"` // the worst
+	Count    int64            `json:"count"`
+	Means    string           `json:"means"`
+	Todo     string           `json:"todo"`
+}
+
+// rank orders severities.
+func rank(s inspect.Severity) int {
+	return slices.Index([]inspect.Severity{inspect.Info, inspect.Warning, inspect.Error}, s)
+}
+
+// checked prints and counts a finding.
+func (a *app) checked(f inspect.Finding, all bool, kinds map[inspect.Kind]*kindCount) error {
+	k := kinds[f.Kind]
+	if k == nil {
+		k = &kindCount{Kind: f.Kind, Severity: f.Severity}
+		k.Means, k.Todo = f.Kind.Advice()
+		kinds[f.Kind] = k
+	}
+	k.Count++
+	if rank(f.Severity) > rank(k.Severity) {
+		k.Severity = f.Severity
+	}
+	if f.Severity != inspect.Info {
+		a.status = max(a.status, statusFindings)
+	} else if !all {
+		return nil
+	}
+	if a.json {
+		return a.line(struct {
+			Finding inspect.Finding `json:"finding"`
+		}{f})
+	}
+	fmt.Fprintln(a.out, printable(f.String()))
+	if f.Expected != "" || f.Found != "" {
+		fmt.Fprintln(a.out, "    expected", printable(cmp.Or(f.Expected, "-")+", found "+cmp.Or(f.Found, "-")))
+	}
+	return nil
+}
+
+// maxKinds bounds the summary, which has to fit a screen.
+const maxKinds = 8
+
+// summary prints what was looked at, and each kind of finding with what to do.
+func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount) error {
+	list := make([]*kindCount, 0, len(kinds))
+	for _, k := range kinds {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(x, y *kindCount) int {
+		return cmp.Or(cmp.Compare(rank(y.Severity), rank(x.Severity)), cmp.Compare(y.Count, x.Count), cmp.Compare(x.Kind, y.Kind))
+	})
+	if a.json {
+		return a.line(struct {
+			Summary *inspect.CheckStats `json:"summary"`
+			Kinds   []*kindCount        `json:"kinds"`
+		}{s, list})
+	}
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(a.out, "%-13s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	stopped := "stopped cleanly"
+	if !s.Clean {
+		stopped = "not stopped cleanly, or running"
+	}
+	say("store", "line %s, %s", s.Line, stopped)
+	say("commit log", "%d to %d, %d records (%d damaged)", s.LogStart, s.LogEnd, s.Records, s.Damaged)
+	say("queues", "%d queues, %d units, %d extension units", s.Queues, s.Units, s.ExtUnits)
+	say("index", "%d files, %d entries", s.IndexFiles, s.Entries)
+	if s.StateRecords+s.RedoUnits > 0 {
+		say("transactions", "%d state records, %d redo units", s.StateRecords, s.RedoUnits)
+	}
+	for i, k := range list {
+		if i == maxKinds {
+			say("", "and %d more kinds", len(list)-maxKinds)
+			break
+		}
+		say(string(k.Severity), "%s (%d): %s", k.Kind, k.Count, k.Means)
+		if k.Severity != inspect.Info {
+			say("", "  to do: %s", k.Todo)
+		}
+	}
+	n := s.Findings
+	verdict := "healthy"
+	if n[inspect.Warning]+n[inspect.Error] > 0 {
+		verdict = "not healthy"
+	}
+	say("verdict", "%s: %d errors, %d warnings, %d infos", verdict, n[inspect.Error], n[inspect.Warning], n[inspect.Info])
+	return nil
+}
+
+// progress is a line on a terminal that says how far something is.
+type progress struct {
+	app   *app
+	on    bool
+	shown bool
+	began time.Time
+	last  time.Time
+}
+
+// progress makes one that shows nothing unless the standard error is a terminal.
+func (a *app) progress() *progress {
+	p := &progress{app: a, began: time.Now()}
+	if f, ok := a.errOut.(*os.File); ok {
+		info, err := f.Stat()
+		p.on = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progress) update(done, total int64) {
+	now := time.Now()
+	if !p.on || now.Sub(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last, p.shown = now, true
+	spent := now.Sub(p.began)
+	rate := float64(done) / max(spent.Seconds(), 0.001)
+	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(p.app.errOut, "\r\x1b[K%3d%% of %d MB, %.0f MB/s, %v left", done*100/max(total, 1), total>>20, rate/(1<<20), left)
+}
+
+// clear takes the line away.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.app.errOut, "\r\x1b[K")
+		p.shown = false
+	}
+}
