@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,5 +107,39 @@ func TestFirstOpeningMayBeCutAnywhere(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// All keys of a record are found when the index file that holds only the last of them is lost (R-E-066).
+func TestRecordWhoseKeysLieInTwoIndexFiles(t *testing.T) {
+	for n := range 12 {
+		o := small()
+		o.FS, o.IndexEntries = memfs.New(), 8
+		s, err := rocketstore.Open("", o)
+		require.NoError(t, err)
+		for i := range n + 1 {
+			_, err := s.Put(t.Context(), msg("T", 0, "body", "tag", fmt.Sprintf("a%d b%d c%d", i, i, i)))
+			require.NoError(t, err)
+		}
+		_, end := s.Bounds()
+		require.NoError(t, s.WaitDispatched(t.Context(), end))
+		require.NoError(t, s.Checkpoint(t.Context()))
+		require.NoError(t, s.Abandon())
+		files, err := o.FS.ReadDir("index")
+		require.NoError(t, err)
+		require.NoError(t, o.FS.Remove("index/"+files[len(files)-1].Name()))
+		s, err = rocketstore.Open("", o)
+		require.NoError(t, err)
+		for i := range n + 1 {
+			for _, key := range []string{"a", "b", "c"} {
+				found := 0
+				for _, err := range s.Query(t.Context(), rocketstore.QueryRequest{Topic: "T", Key: fmt.Sprint(key, i)}) {
+					require.NoError(t, err)
+					found++
+				}
+				require.Equal(t, 1, found, "%d messages, key %s%d", n+1, key, i)
+			}
+		}
+		require.NoError(t, s.Close(t.Context()))
 	}
 }

@@ -177,8 +177,11 @@ func (p *planner) indexNeeds() (int64, string) {
 		}
 		return from, "begin of the index files that are made again"
 	case keep > 0:
-		if covered := files[keep-1].Header.EndOffset; covered < p.w.lastKeyed {
-			return covered, "last record that the index holds"
+		last := files[keep-1].Header
+		// Between the keys of one record a file may have become full, and the next one be lost.
+		halfway := p.Unclean && last.EndOffset == p.w.lastKeyed && last.IndexCount >= files[keep-1].Entries
+		if last.EndOffset < p.w.lastKeyed || halfway {
+			return last.EndOffset, "last record that the index holds"
 		}
 	case p.w.last >= 0:
 		return p.d.LogStart, "there is no index"
