@@ -258,7 +258,7 @@ func copyOf(all map[string]map[int64]int64) map[string]map[int64]int64 {
 // message is there; numbers and open transactions are the same after a clean stop and after a kill (R-B-61, R-B-62, R-B-52).
 func TestExpireKeepsOpenTransactionsOfTheStateTable(t *testing.T) {
 	for segments := range int64(4) {
-		t.Run(fmt.Sprint(segments+1), func(t *testing.T) { expireTransactions(t, (segments+1)*4096) })
+		t.Run(strconv.FormatInt(segments+1, 10), func(t *testing.T) { expireTransactions(t, (segments+1)*4096) })
 	}
 }
 

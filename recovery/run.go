@@ -66,6 +66,16 @@ type runner struct {
 	*Parts
 	d    *Decision
 	opts Options
+	over bool // the report is given away; set before the dispatcher is
+}
+
+// warn reports what the sinks come upon, in the live dispatch to the logger.
+func (r *runner) warn(w Warning) {
+	if r.over {
+		r.opts.Logger.Warn("dispatch", "kind", w.Kind, "file", w.File, "offset", w.Offset, "text", w.Text)
+		return
+	}
+	r.d.warn(w)
 }
 
 func (r *runner) run(ctx context.Context) (*Dispatcher, error) {
@@ -87,6 +97,7 @@ func (r *runner) run(ctx context.Context) (*Dispatcher, error) {
 		_, end := q.Bounds()
 		q.SetNext(end)
 	}
+	r.over = true
 	return live, nil
 }
 
@@ -173,11 +184,11 @@ func (r *runner) dropAll() error {
 // replay gives the sinks what they lack.
 func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	p := &planner{Parts: r.Parts, d: r.d}
-	sinks := []Sink{NewQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.d.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
+	sinks := []Sink{NewQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
 		return p.judge(q, at, u) == unitRight
 	})}
 	if r.Tx != nil { // the order of R-B-23
-		sinks = append(sinks, NewStateSink(r.Log, r.Tx.States, r.d.LogEnd, r.d.warn), NewRedoSink(r.Tx.Redo, r.d.replayFrom))
+		sinks = append(sinks, NewStateSink(r.Log, r.Tx.States, r.d.LogEnd, r.warn), NewRedoSink(r.Tx.Redo, r.d.replayFrom))
 	}
 	if r.Index != nil {
 		sinks = append(sinks, NewIndexSink(r.Index, r.Derive, r.d.indexFrom))
@@ -196,7 +207,7 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	r.d.Dispatched = live.Count()
 	live.count = 0
 	if err == nil && r.d.remakeStates {
-		err = RebuildStates(ctx, r.Log, r.Tx, r.d.warn)
+		err = RebuildStates(ctx, r.Log, r.Tx, r.warn)
 	}
 	if err == nil && !r.d.Trusted {
 		err = r.settle(ctx, live)
