@@ -2,6 +2,7 @@ package layers_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -33,7 +34,11 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 // hasTest looks for a function in the test files of the packages with that name.
 func hasTest(t *testing.T, root, pkg, name string) bool {
 	t.Helper()
-	for _, pattern := range []string{pkg, filepath.Join("internal", pkg), filepath.Join("mappedfile", pkg)} {
+	patterns := []string{pkg, filepath.Join("internal", pkg), filepath.Join("mappedfile", pkg)}
+	if pkg == path.Base(module) {
+		patterns = []string{"."}
+	}
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(filepath.Join(root, pattern, "*_test.go"))
 		require.NoError(t, err)
 		for _, file := range files {
