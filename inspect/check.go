@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -89,17 +90,21 @@ type kindIn struct {
 
 // checker is one run of Check.
 type checker struct {
-	dir     *Dir
-	o       CheckOptions
-	s       *CheckStats
-	yield   func(Finding, error) bool
-	stopped bool // the caller wants no more
-	given   map[kindIn]int64
-	rules   *dialect.Dialect
-	derive  *recovery.Deriver
-	late    Severity // of what is behind the log
+	dir      *Dir
+	o        CheckOptions
+	s        *CheckStats
+	yield    func(Finding, error) bool
+	stopped  bool // the caller wants no more
+	given    map[kindIn]int64
+	held     *Finding // waits for others of its sort
+	heldMore int64    // so many came
+	rules    *dialect.Dialect
+	derive   *recovery.Deriver
+	late     Severity // of what is behind the log
 
-	damaged []Finding // stretches of the log that cannot be believed, at most maxFindings
+	segs    []Segment
+	logs    []*logFile // open for recordAt, the one used last at the end
+	damaged []Finding  // stretches of the log that cannot be believed, at most maxFindings
 	pending []func() error
 	read    bool // the whole log was read
 
@@ -150,6 +155,9 @@ func (c *checker) prepare() error {
 }
 
 func (c *checker) close() {
+	for _, l := range c.logs {
+		l.f.close()
+	}
 	if c.queues != nil {
 		c.queues.close()
 		c.index.close()
@@ -157,8 +165,37 @@ func (c *checker) close() {
 	}
 }
 
-// report gives a finding to the caller, unless there were too many of its sort.
+// merges says whether neighbours of a kind in one file are one finding: what points to where the log is not any more.
+func merges(k Kind) bool {
+	return k == UnitBeyond || k == UnitOfDamage || k == EntryBeyond || k == RedoBeyond
+}
+
+// report gives a finding to the caller, unless there were too many of its sort. Those that go together wait for the next.
 func (c *checker) report(f Finding) {
+	if c.held != nil && c.held.Kind == f.Kind && c.held.File == f.File && c.held.Severity == f.Severity {
+		c.heldMore++
+		return
+	}
+	c.release()
+	if merges(f.Kind) {
+		c.held = &f
+		return
+	}
+	c.give(f)
+}
+
+// release gives the finding that waits.
+func (c *checker) release() {
+	if f := c.held; f != nil {
+		if c.heldMore > 0 {
+			f.Text += "; " + countText(c.heldMore, "more of that sort follows", "more of that sort follow")
+		}
+		c.held, c.heldMore = nil, 0
+		c.give(*f)
+	}
+}
+
+func (c *checker) give(f Finding) {
 	if c.stopped {
 		return
 	}
@@ -175,6 +212,7 @@ func (c *checker) report(f Finding) {
 
 // more says of what there was more.
 func (c *checker) more(context.Context) error {
+	c.release()
 	if c.o.Max < 0 {
 		return nil
 	}
@@ -228,9 +266,12 @@ func (c *checker) log(ctx context.Context) error {
 	}
 	var total, done int64
 	starts := make(map[string]int64, len(segs))
-	for _, s := range segs {
+	for i, s := range segs {
 		starts[s.File] = total
 		total += s.Length
+		if i > 0 && segs[i-1].End() < s.Start && i < maxFindings { // what is missing counts as damaged
+			c.damaged = append(c.damaged, Finding{From: segs[i-1].End(), To: s.Start})
+		}
 	}
 	if len(segs) > 0 {
 		c.s.LogStart, c.s.LogEnd = segs[0].Start, segs[0].Start
@@ -341,19 +382,58 @@ func (c *checker) record(r *LogRecord) error {
 	return c.states.record(r)
 }
 
-// recordAt is the record at a physical offset that can be believed.
+// maxOpenLogs bounds the log files that are open for recordAt.
+const maxOpenLogs = 4
+
+// recordAt is the record at a physical offset that can be believed. It is valid until the next call.
 func (c *checker) recordAt(off int64) (*commitlog.Record, error) {
 	if off < c.s.LogStart || off == math.MaxInt64 {
 		return nil, nil
 	}
-	r, ok, err := c.dir.RecordAt(off, func(Finding) {})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // removed meanwhile
+	l, err := c.logAt(off)
+	if l == nil || err != nil {
+		return nil, err
 	}
+	r, ok, err := l.recordAt(off, func(Finding) {})
 	if err != nil || !ok || r.Damaged != "" {
 		return nil, err
 	}
 	return &r.Record, nil
+}
+
+// logAt is the log file with a physical offset; nil when there is none.
+func (c *checker) logAt(off int64) (*logFile, error) {
+	for i, l := range c.logs {
+		if l.seg.Start <= off && off < l.seg.End() {
+			c.logs = append(slices.Delete(c.logs, i, i+1), l)
+			return l, nil
+		}
+	}
+	n, ok := segmentOf(c.segs, off)
+	if last := len(c.segs) - 1; last < 0 || !ok && off >= c.segs[last].End() && off-c.segs[last].End() <= c.segs[last].Length { // made meanwhile
+		segs, err := c.dir.segmentsIn(commitLogDir, func(Finding) {})
+		if err != nil {
+			return nil, err
+		}
+		c.segs = segs
+		n, ok = segmentOf(c.segs, off)
+	}
+	if !ok {
+		return nil, nil
+	}
+	l, err := c.dir.openLog(c.segs[n])
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // removed meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(c.logs) == maxOpenLogs {
+		c.logs[0].f.close()
+		c.logs = c.logs[1:]
+	}
+	c.logs = append(c.logs, l)
+	return l, nil
 }
 
 // place is where in its file a record of the log lies.

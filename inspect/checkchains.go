@@ -131,7 +131,7 @@ func (c *checkIndex) header(x *indexFileCheck, f *file) error {
 	h := x.header
 	wrong := func(offset int64, what string, want, have int64) {
 		c.report(Finding{
-			Kind: WrongHeader, Severity: Error, File: x.name, Offset: offset, Expected: fmt.Sprint(want), Found: fmt.Sprint(have),
+			Kind: WrongHeader, Severity: Error, File: x.name, Offset: offset, Expected: decimal(want), Found: decimal(have),
 			Text: "the header's " + what + " does not match the entries",
 		})
 	}

@@ -218,6 +218,8 @@ func timeText(ms int64) string {
 	return fmt.Sprintf("%s (%d)", time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"), ms)
 }
 
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
 // countText is a number and what it counts.
 func countText(n int64, one, many string) string {
 	if n == 1 {

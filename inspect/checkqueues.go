@@ -42,7 +42,6 @@ type queueCheck struct {
 	blank      *absence  // records with a filler
 	before     *absence  // records before the first file
 	delays     delayRule // of the delay topic
-	spoilt     *Finding  // units of damaged records that are not reported yet
 }
 
 // absence is a run of records without a unit.
@@ -355,7 +354,6 @@ func (c *checkQueues) left(ctx context.Context, q *queueCheck) error {
 		}
 		next = max(next, r.to)
 	}
-	c.closeSpoilt(q)
 	return nil
 }
 
@@ -381,37 +379,13 @@ func (c *checkQueues) alone(q *queueCheck, index int64) error {
 	switch {
 	case err != nil || owned: // written meanwhile, or not kept in mind
 	case c.inDamage(u.PhysicalOffset):
-		c.ofDamage(q, index, u)
+		at(UnitOfDamage, Info, fmt.Sprintf("points to %d, where the log is damaged", u.PhysicalOffset))
 	case u.PhysicalOffset >= c.s.LogEnd:
 		at(UnitBeyond, Warning, fmt.Sprintf("points to %d, the log ends at %d", u.PhysicalOffset, c.s.LogEnd))
 	default:
 		return c.stray(u, at)
 	}
 	return err
-}
-
-// ofDamage notes a unit whose record is damaged, together with its neighbours of that sort.
-func (c *checkQueues) ofDamage(q *queueCheck, index int64, u consumequeue.Unit) {
-	if q.spoilt != nil && q.spoilt.To == index {
-		q.spoilt.To++
-		return
-	}
-	c.closeSpoilt(q)
-	f := c.atUnit(q, index, Finding{
-		Kind: UnitOfDamage, Severity: Info, From: index, To: index + 1, Found: unitText(u),
-		Text: fmt.Sprintf("unit %d of %s points to %d, where the log is damaged", index, q.name(), u.PhysicalOffset),
-	})
-	q.spoilt = &f
-}
-
-func (c *checkQueues) closeSpoilt(q *queueCheck) {
-	if f := q.spoilt; f != nil {
-		if n := f.To - f.From; n > 1 {
-			f.Text += fmt.Sprintf("; so do the %d behind it", n-1)
-		}
-		c.report(*f)
-		q.spoilt = nil
-	}
 }
 
 // stray says what is where a unit points to.

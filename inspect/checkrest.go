@@ -42,7 +42,7 @@ func (c *checker) checkpoint(ctx context.Context) error {
 		f := Finding{Kind: CheckpointBeyond, Severity: Warning, File: recovery.CheckpointFile, Offset: int64(i) * 8}
 		switch {
 		case t.time < 0:
-			f.Severity, f.Expected, f.Found = Error, "a time", fmt.Sprint(t.time)
+			f.Severity, f.Expected, f.Found = Error, "a time", decimal(t.time)
 			f.Text = "the time of the " + t.name + " is below 0"
 		case t.time > c.s.LastStoreTime+c.slack():
 			f.Expected, f.Found = "at most "+timeText(c.s.LastStoreTime), timeText(t.time)
@@ -55,7 +55,7 @@ func (c *checker) checkpoint(ctx context.Context) error {
 	if p.ConfirmOffset > c.s.LogEnd && c.rules.KeepsConfirmOffset {
 		c.report(Finding{
 			Kind: CheckpointBeyond, Severity: Warning, File: recovery.CheckpointFile, Offset: 32, Expected: fmt.Sprintf("at most %d", c.s.LogEnd),
-			Found: fmt.Sprint(p.ConfirmOffset), Text: "the confirmed offset is behind the end of the log",
+			Found: decimal(p.ConfirmOffset), Text: "the confirmed offset is behind the end of the log",
 		})
 	}
 	return nil
@@ -127,7 +127,7 @@ func (c *checker) loadConfig(ctx context.Context, t config.Table) error {
 		return nil
 	}
 	all := []error{err}
-	if j, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the parts of errors.Join
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		all = j.Unwrap()
 	}
 	for _, err := range all {
@@ -181,13 +181,13 @@ func (c *checker) storedOffset(topic string, id int32, offset int64) (Finding, b
 	}
 	switch {
 	case offset < 0 && offset != -1:
-		return Finding{Kind: OffsetBeyond, Severity: Warning, Expected: "an offset", Found: fmt.Sprint(offset)}, true
+		return Finding{Kind: OffsetBeyond, Severity: Warning, Expected: "an offset", Found: decimal(offset)}, true
 	case q == nil && end == 0:
 		return Finding{Kind: OffsetBeyond, Severity: Info, Expected: "a queue", Found: "none"}, offset > 0
 	case offset > end:
-		return Finding{Kind: OffsetBeyond, Severity: Warning, Expected: fmt.Sprintf("at most %d", end), Found: fmt.Sprint(offset)}, true
+		return Finding{Kind: OffsetBeyond, Severity: Warning, Expected: fmt.Sprintf("at most %d", end), Found: decimal(offset)}, true
 	case q != nil && q.filled > 0 && offset > 0 && offset < q.filled:
-		return Finding{Kind: OffsetBefore, Severity: Info, Expected: fmt.Sprintf("at least %d", q.filled), Found: fmt.Sprint(offset)}, true
+		return Finding{Kind: OffsetBefore, Severity: Info, Expected: fmt.Sprintf("at least %d", q.filled), Found: decimal(offset)}, true
 	}
 	return Finding{}, false
 }

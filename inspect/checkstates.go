@@ -22,11 +22,13 @@ type checkStates struct {
 	ended map[int64]*endedPage
 	// homeless are prepared messages without a record in the table whose end was not met yet, at most maxHomeless.
 	homeless map[int64]homeless
-	redo     *follower[RedoUnit]
-	hasTable bool
-	hasRedo  bool
-	redoLate *absence
-	noRedo   *absence // between others
+	// recent are the numbers in the table of the last prepared messages, by place; older are those before, maxHomeless each.
+	recent, older map[int64]int64
+	redo          *follower[RedoUnit]
+	hasTable      bool
+	hasRedo       bool
+	redoLate      *absence
+	noRedo        *absence // between others
 }
 
 type homeless struct {
@@ -43,7 +45,7 @@ const maxHomeless = 1 << 16
 type endedPage [4096]byte
 
 func newCheckStates(c *checker) *checkStates {
-	s := &checkStates{checker: c, ended: make(map[int64]*endedPage), homeless: make(map[int64]homeless)}
+	s := &checkStates{checker: c, ended: make(map[int64]*endedPage), homeless: make(map[int64]homeless), recent: make(map[int64]int64)}
 	segs, err := c.dir.segmentsIn(recovery.StateTableDir, func(Finding) {})
 	if err == nil && len(segs) > 0 {
 		s.hasTable, s.table = true, unitFile{dir: c.dir, segs: segs}
@@ -115,7 +117,13 @@ func (c *checkStates) find(number, off int64) (int64, bool, error) {
 
 // prepared looks for the record of a prepared message.
 func (c *checkStates) prepared(r *LogRecord) error {
-	_, ok, err := c.find(r.QueueOffset, r.PhysicalOffset)
+	number, ok, err := c.find(r.QueueOffset, r.PhysicalOffset)
+	if ok {
+		if len(c.recent) >= maxHomeless {
+			c.recent, c.older = make(map[int64]int64), c.recent
+		}
+		c.recent[r.PhysicalOffset] = number
+	}
 	if ok || err != nil || len(c.homeless) >= maxHomeless {
 		return err
 	}
@@ -129,6 +137,12 @@ func (c *checkStates) prepared(r *LogRecord) error {
 func (c *checkStates) end(r *LogRecord, tx message.SysFlag) error {
 	at := r.PreparedTransactionOffset
 	delete(c.homeless, at)
+	for _, known := range []map[int64]int64{c.recent, c.older} {
+		if number, ok := known[at]; ok {
+			c.noteEnd(number, tx)
+			return nil
+		}
+	}
 	if at < c.s.LogStart {
 		return nil
 	}
@@ -140,23 +154,27 @@ func (c *checkStates) end(r *LogRecord, tx message.SysFlag) error {
 		if !c.inDamage(at) {
 			file, off := r.place()
 			c.report(Finding{
-				Kind: Orphan, Severity: Warning, File: file, Offset: off, Expected: "a prepared message at " + fmt.Sprint(at),
+				Kind: Orphan, Severity: Warning, File: file, Offset: off, Expected: "a prepared message at " + decimal(at),
 				Text: fmt.Sprintf("the record ends a transaction at %d, where no prepared message starts", at),
 			})
 		}
 		return nil
 	}
 	number, ok, err := c.find(rec.QueueOffset, at)
-	if err != nil || !ok {
-		return err
+	if ok {
+		c.noteEnd(number, tx)
 	}
+	return err
+}
+
+// noteEnd remembers that the log has an end of a transaction.
+func (c *checkStates) noteEnd(number int64, tx message.SysFlag) {
 	page := c.ended[number/int64(len(endedPage{}))]
 	if page == nil {
 		page = new(endedPage)
 		c.ended[number/int64(len(endedPage{}))] = page
 	}
 	page[number%int64(len(page))] |= endBit(tx)
-	return nil
 }
 
 func endBit(tx message.SysFlag) byte {
@@ -259,7 +277,10 @@ func redoText(u redolog.Unit) string {
 // finish looks at each record of the table, and at what has none.
 func (c *checkStates) finish(ctx context.Context) error {
 	if !c.hasRedo { // what is foreign there
-		for range c.dir.RedoLog(ctx, c.report) { //nolint:revive // it reports
+		for _, err := range c.dir.RedoLog(ctx, c.report) {
+			if err := c.trouble(ctx, err); err != nil {
+				return err
+			}
 		}
 	} else if err := c.redo.rest(); err != nil {
 		if err := c.trouble(ctx, err); err != nil {

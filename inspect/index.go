@@ -38,7 +38,7 @@ func (d *Dir) IndexFiles(ctx context.Context, report func(Finding)) iter.Seq2[*I
 			yield(nil, err)
 			return
 		}
-		var neighbour index.Shape
+		neighbour := d.indexShape()
 		for _, n := range names {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
@@ -58,6 +58,15 @@ func (d *Dir) IndexFiles(ctx context.Context, report func(Finding)) iter.Seq2[*I
 			}
 		}
 	}
+}
+
+// indexShape is what any index file tells of the shape that they have in common, zero when none does.
+func (d *Dir) indexShape() index.Shape {
+	s, known, err := index.InferDir(d.mapped(), indexDir)
+	if !known || err != nil {
+		return index.Shape{}
+	}
+	return s
 }
 
 // indexNames lists the index files and reports the other names there, and files of another size than the rest.

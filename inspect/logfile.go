@@ -154,9 +154,14 @@ func (d *Dir) recordIn(seg Segment, off int64, report func(Finding)) (LogRecord,
 		return LogRecord{}, false, err
 	}
 	defer l.f.close()
+	return l.recordAt(off, report)
+}
+
+// recordAt gives the record at a physical offset in the file. Its slices are valid until the next call.
+func (l *logFile) recordAt(off int64, report func(Finding)) (LogRecord, bool, error) {
 	l.s.SeekTo(off)
 	if l.s.Next() {
-		r := LogRecord{File: seg.File, Record: *l.s.Record()}
+		r := LogRecord{File: l.seg.File, Record: *l.s.Record()}
 		if f, bad := l.checkPropertyCRC(); bad {
 			r.Damaged = DamagedCRC
 			report(f)
@@ -178,5 +183,5 @@ func (d *Dir) recordIn(seg Segment, off int64, report func(Finding)) (LogRecord,
 		return LogRecord{}, false, nil // most offsets are inside a record, so this is no finding
 	}
 	report(f)
-	return LogRecord{File: seg.File, Record: r, Damaged: DamagedCRC}, true, nil
+	return LogRecord{File: l.seg.File, Record: r, Damaged: DamagedCRC}, true, nil
 }
