@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,20 +196,23 @@ func TestSlaveAndSwitchAreAskedAtEachRound(t *testing.T) {
 	eachEngine(t, func(t *testing.T, line string) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNotebook()
-			slave, enabled := true, true
+			var slave, enabled atomic.Bool
+			slave.Store(true)
+			enabled.Store(true)
 			s := checked(t, memfs.New(), line, rocketstore.Checks{
-				Checker: n, Every: time.Minute, Slave: func() bool { return slave }, Enabled: func() bool { return enabled },
+				Checker: n, Every: time.Minute, Slave: slave.Load, Enabled: enabled.Load,
 			})
 			prepare(t, s, 1)
 			_, end := s.Bounds()
 			pass(61 * time.Second)
-			slave, enabled = false, false
+			slave.Store(false)
+			enabled.Store(false)
 			pass(time.Minute)
 			require.Empty(t, n.take())
 			_, now := s.Bounds()
 			require.Equal(t, end, now) // nothing was stored again
 			require.EqualValues(t, 2, stats(t, s).Skipped)
-			enabled = true
+			enabled.Store(true)
 			pass(time.Minute)
 			require.Len(t, n.take(), 1)
 			require.NoError(t, s.Close(t.Context()))
@@ -232,17 +236,17 @@ func TestRoundEndsAtTheFirstYoungTransaction(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNotebook()
-				offset := time.Duration(0)
+				var offset atomic.Int64 // ms
 				o := small()
 				o.FS, o.Dialect, o.HoldDelayed, o.Checks = memfs.New(), "3.1", true, rocketstore.Checks{Checker: n}
-				o.Now = func() int64 { return time.Now().Add(offset).UnixMilli() }
+				o.Now = func() int64 { return time.Now().UnixMilli() + offset.Load() }
 				s, err := rocketstore.Open("", o)
 				require.NoError(t, err)
 				for _, age := range tt.ages {
-					offset = time.Minute - age // the round comes in a minute
+					offset.Store((time.Minute - age).Milliseconds()) // the round comes in a minute
 					prepare(t, s, 1)
 				}
-				offset = 0
+				offset.Store(0)
 				pass(time.Minute)
 				require.Equal(t, tt.want, numbersOf(n.take()))
 				require.Equal(t, len(tt.want) < len(tt.ages), stats(t, s).Last[0].Young)

@@ -99,6 +99,7 @@ func (e *stateEngine) preparedMessage(t TransactionEnd) (*message.Message, int64
 
 // stillOpen says whether the table has the transaction as open, or does not have it yet.
 func (e *stateEngine) stillOpen(offset, number int64) error {
+	dispatched := e.store.dispatched.Load() // before the table is looked at, which the dispatch may fill meanwhile
 	rec, err := e.tx.States.Get(number)
 	if err == nil && rec.CommitOffset == offset {
 		if rec.State == txstate.Prepared {
@@ -109,8 +110,8 @@ func (e *stateEngine) stillOpen(offset, number int64) error {
 	if _, err := e.tx.States.FindByOffset(offset); err == nil || !errors.Is(err, txstate.ErrNotFound) {
 		return err
 	}
-	if e.store.dispatched.Load() <= offset {
-		return nil // its own dispatch is still to come
+	if dispatched <= offset {
+		return nil // its own dispatch was still to come
 	}
 	return ErrAlreadyEnded
 }

@@ -153,8 +153,10 @@ func TestLateCommitWithAnOldNumberClosesItsRecord(t *testing.T) {
 	s = inMemory(t, fsys, "")
 	require.Equal(t, 1, kinds(s)[recovery.KindNumberTwice])
 	require.Equal(t, []golden.OpenTransaction{
-		{PhysicalOffset: put[0].PhysicalOffset, Number: 0}, {PhysicalOffset: put[3].PhysicalOffset, Number: 1},
-		{PhysicalOffset: put[2].PhysicalOffset, Number: 2}, {PhysicalOffset: put[1].PhysicalOffset, Number: 3},
+		{PhysicalOffset: put[0].PhysicalOffset, Number: 0},
+		{PhysicalOffset: put[3].PhysicalOffset, Number: 1},
+		{PhysicalOffset: put[2].PhysicalOffset, Number: 2},
+		{PhysicalOffset: put[1].PhysicalOffset, Number: 3},
 	}, openSet(t, s))
 	commit(t, s, put[1]) // its message says 1, and so does the producer
 	require.Len(t, openSet(t, s), 3)
