@@ -96,5 +96,12 @@ func look(t *testing.T, s tree) {
 		require.NoError(t, err)
 		require.NotEmpty(t, f.File)
 	}
+	for name, m := range s.MapFS {
+		for at := 0; at < len(m.Data); at += 1 + len(m.Data)/5 {
+			if x, err := d.Explain(name, int64(at)); err == nil {
+				require.LessOrEqual(t, x.Start, int64(at))
+			}
+		}
+	}
 	_ = d.Require(inspect.Sizes{CommitLog: 1024, Queue: 100, IndexSlots: testSlots, IndexEntries: testEntries})
 }
