@@ -178,6 +178,13 @@ func TestEachWarning(t *testing.T) {
 			harm: func(t *testing.T, h *harmed) { flip(t, h.queue(), 5*20+6) },
 		},
 		{
+			name: "a unit points elsewhere, after a clean stop", clean: true, kind: recovery.KindWrongUnit, file: "consumequeue/T/0", left: 10,
+			harm: func(t *testing.T, h *harmed) {
+				flip(t, h.queue(), 5*20+6)
+				remove(t, h.path("config/rocketstore.json"))
+			},
+		},
+		{
 			name: "queue offsets without a record", kind: recovery.KindHole, file: "consumequeue/T/0", left: 11,
 			harm: func(t *testing.T, h *harmed) {
 				h.raw(t, commitlog.Record{Topic: []byte("T"), QueueOffset: 17})
@@ -291,8 +298,15 @@ func TestEachWarning(t *testing.T) {
 			tt.harm(t, h)
 			before := golden.Snapshot(t, h.dir)
 			h.opts.Recovery = tt.options
-			s, err := rocketstore.Open(h.dir, &h.opts)
-			if tt.refused {
+			plan, changes, err := rocketstore.Plan(t.Context(), h.dir, &h.opts)
+			require.Equal(t, before, golden.Snapshot(t, h.dir))
+			s, openErr := rocketstore.Open(h.dir, &h.opts)
+			if err == nil {
+				comparePlan(t, plan, changes, s, before, h.dir)
+			} else {
+				require.EqualError(t, openErr, err.Error())
+			}
+			if err = openErr; tt.refused {
 				var refused *recovery.RefusedError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, tt.kind, refused.Kind)
@@ -314,6 +328,36 @@ func TestEachWarning(t *testing.T) {
 			}
 			require.NoError(t, s.Close(t.Context()))
 		})
+	}
+}
+
+// comparePlan checks that opening did what was planned: the same end of the log and the same cut, and no change to a file of
+// log or queues that the plan does not name.
+func comparePlan(t *testing.T, plan *recovery.Decision, changes []recovery.Change, s *rocketstore.Store, before map[string]golden.State, dir string) {
+	t.Helper()
+	if plan.Refused != nil {
+		require.Nil(t, s)
+		return
+	}
+	r := s.Report()
+	require.Equal(t, plan.LogEnd, r.LogEnd)
+	require.Equal(t, plan.TruncatedAt, r.TruncatedAt)
+	require.Equal(t, plan.Start, r.Start)
+	require.Equal(t, plan.Reason, r.Reason)
+	after := golden.Snapshot(t, dir)
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			after[name] = golden.State{}
+		}
+	}
+	for name, file := range after {
+		top := strings.Split(name, "/")[0]
+		if file.Size == before[name].Size && file.Hash == before[name].Hash || slices.Contains([]string{"abort", "lock", "checkpoint", "config"}, top) {
+			continue
+		}
+		require.True(t, slices.ContainsFunc(changes, func(c recovery.Change) bool {
+			return name == c.File || strings.HasPrefix(name, c.File+"/")
+		}), "%s in %v", name, changes)
 	}
 }
 

@@ -95,7 +95,7 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.ReadOnly = true
+	opts.ReadOnly = false // what can be read only is told
 	s := &Store{opts: opts, fsys: opts.FS}
 	if s.fsys == nil {
 		if s.fsys, err = mappedfile.OpenDir(dir, &mappedfile.DirOptions{ReadOnly: true}); err != nil {
@@ -106,6 +106,7 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 	if err := s.identify(); err != nil {
 		return nil, nil, err
 	}
+	s.opts.ReadOnly = true
 	parts, err := s.openParts()
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +115,8 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 	if err != nil {
 		return nil, nil, err
 	}
-	return d, d.Changes(parts), nil
+	changes, err := d.Changes(ctx, parts)
+	return d, changes, err
 }
 
 // open does the steps of opening; on an error the caller releases what was taken.

@@ -1,8 +1,10 @@
 package recovery
 
 import (
+	"context"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/redolog"
@@ -17,27 +19,17 @@ type Change struct {
 
 // Changes lists what doing the decision changes, besides the files that every opening for writing writes: abort, lock,
 // checkpoint and config/rocketstore.json.
-func (d *Decision) Changes(p *Parts) []Change {
+//
+// It reads the log once more, to see which units of the queues are written again.
+func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 	if d.Refused != nil || d.Trusted {
-		return nil
+		return nil, nil
 	}
 	var changes []Change
 	add := func(file, format string, args ...any) {
 		changes = append(changes, Change{file, fmt.Sprintf(format, args...)})
 	}
-	for _, s := range p.Log.Queue().Segments() {
-		switch end := s.Start + p.Log.SegmentSize(); {
-		case s.Start >= d.LogEnd:
-			add(s.Name, "removed: it lies behind the end of the log")
-		case s.Length < p.Log.SegmentSize():
-			add(s.Name, "extended from %d to %d bytes", s.Length, p.Log.SegmentSize())
-		case d.TruncatedAt >= s.Start && d.TruncatedAt < end:
-			add(s.Name, "zeroed from byte %d on", d.TruncatedAt-s.Start)
-		}
-	}
-	if d.keep.Records > 0 {
-		add(path.Join(LostAndFound, CommitLogDir), "made: it keeps %d records of %d bytes that are cut", d.keep.Records, d.keep.Bytes)
-	}
+	d.logChanges(p, add)
 	for _, q := range d.queues {
 		switch _, found := q.queue.Bounds(); {
 		case d.anew:
@@ -49,19 +41,99 @@ func (d *Decision) Changes(p *Parts) []Change {
 	for _, c := range d.missing {
 		add(c.File, "%s", c.What)
 	}
-	if d.indexFrom < d.LogEnd {
+	err := d.unitChanges(ctx, p, add)
+	switch {
+	case d.anew && p.Index != nil && len(p.Index.Files()) > 0:
+		add(IndexDir, "its files are removed")
+	case d.indexFrom < d.LogEnd:
 		add(IndexDir, "made again from physical offset %d on", d.indexFrom)
 	}
 	if p.Tx == nil {
-		return changes
+		return changes, err
 	}
-	if _, end := p.Tx.Redo.Bounds(); d.redoCut < end {
+	_, end := p.Tx.Redo.Bounds()
+	switch {
+	case d.anew:
+		add(path.Dir(txstate.Dir), "its files are removed")
+		return changes, err
+	case d.redoCut < end:
 		add(redolog.Dir, "cut at unit %d (byte %d); it has %d", d.redoCut, d.redoCut*redolog.UnitSize, end)
+	case d.redoLacks:
+		add(redolog.Dir, "units from %d on added", d.redoCut)
 	}
 	if d.remakeStates {
 		add(txstate.Dir, "made again from redo log and messages")
 	}
-	return changes
+	return changes, err
+}
+
+// logChanges tells what happens to the files of the log.
+func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...any)) {
+	for _, s := range p.Log.Queue().Segments() {
+		switch end := s.Start + p.Log.SegmentSize(); {
+		case s.Start >= d.LogEnd:
+			add(s.Name, "removed: it lies behind the end of the log")
+		case s.Length < p.Log.SegmentSize():
+			add(s.Name, "extended from %d to %d bytes", s.Length, p.Log.SegmentSize())
+		case d.TruncatedAt >= s.Start && d.TruncatedAt < end:
+			add(s.Name, "zeroed from byte %d on", d.TruncatedAt-s.Start)
+		}
+	}
+	aside := path.Join(LostAndFound, CommitLogDir)
+	if d.keep.Records > 0 {
+		add(aside, "made: it keeps %d records of %d bytes that are cut", d.keep.Records, d.keep.Bytes)
+	}
+	for _, h := range d.holes {
+		add(h.why.File, "%d bytes from byte %d on are written over with what stands for lost bytes", h.to-h.from, h.from%p.Log.SegmentSize())
+		add(aside, "made: it keeps these bytes")
+	}
+}
+
+// unitChanges tells which queues have units that the replay writes again, and which become fillers because their records
+// are passed over.
+func (d *Decision) unitChanges(ctx context.Context, p *Parts, add func(file, format string, args ...any)) error {
+	if d.anew {
+		return nil
+	}
+	ends := make(map[*consumequeue.Queue]int64, len(d.queues))
+	for _, q := range d.queues {
+		ends[q.queue] = q.end
+	}
+	told := make(map[*consumequeue.Queue]bool)
+	compare := func(pl Placement) error {
+		q := p.Queues.LookupBytes(pl.Topic, pl.QueueID)
+		if q == nil || told[q] || pl.QueueOffset >= ends[q] {
+			return nil
+		}
+		if u, err := q.Get(pl.QueueOffset); err == nil && !sameUnit(u, pl.Unit, q.Topic() == ScheduleTopic) {
+			told[q] = true
+			add(q.Dir(), "unit %d (byte %d), and maybe more, compared with its record and written again if it is wrong", pl.QueueOffset, pl.QueueOffset*consumequeue.UnitSize)
+		}
+		return nil
+	}
+	from := d.replayFrom
+	for _, h := range append(slices.Clone(d.holes), hole{from: d.LogEnd, to: d.LogEnd}) {
+		reader := p.Log.NewReader(from)
+		for reader.Offset() < h.from {
+			r, err := reader.Next()
+			if err != nil || r == nil {
+				break // the walk has said what is there
+			}
+			_ = p.Derive.Units(r, compare)
+			if ctx.Err() != nil {
+				reader.Close()
+				return ctx.Err()
+			}
+		}
+		reader.Close()
+		from = h.to
+	}
+	if len(d.holes) > 0 {
+		for _, l := range d.Lost {
+			add(path.Join(QueueDir, queueKey{l.Topic, l.QueueID}.String()), "units %d to %d become fillers, as far as their records are passed over", l.From, l.To)
+		}
+	}
+	return nil
 }
 
 // Cut is what goes when the log is cut by choice or because its end is torn: whole records and bytes.

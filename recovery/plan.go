@@ -98,6 +98,7 @@ type Decision struct {
 	indexFrom    int64 // records from here on go into the index
 	indexKeep    int   // of the oldest index files; later ones are dropped
 	redoCut      int64 // units of the redo log from this index on are cut
+	redoLacks    bool  // the replay adds units to it
 	remakeStates bool  // the state table is made again
 	anew         bool
 	missing      []Change // queues that the replay adds to

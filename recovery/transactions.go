@@ -413,7 +413,7 @@ func (p *planner) planTransactions() error {
 	}
 	_, end := p.Tx.Redo.Bounds()
 	c := p.w.redo
-	p.d.redoCut = c.good
+	p.d.redoCut, p.d.redoLacks = c.good, c.missing >= 0
 	stale := c.good < end || c.missing >= 0
 	if stale && (!p.Unclean || c.good < end) {
 		p.d.warn(Warning{Kind: KindStaleRedo, File: redolog.Dir, Offset: c.good * redolog.UnitSize, Text: fmt.Sprintf(
