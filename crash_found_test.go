@@ -1,7 +1,10 @@
 package rocketstore_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/recovery"
 )
 
 // The tests here are of what the crash images found, one for each mended bug.
@@ -142,4 +146,134 @@ func TestRecordWhoseKeysLieInTwoIndexFiles(t *testing.T) {
 		}
 		require.NoError(t, s.Close(t.Context()))
 	}
+}
+
+// unclean leaves a store of forty messages on fsys as a kill does; with vouched all of it was noted to be durable.
+func unclean(t *testing.T, fsys mappedfile.FS, vouched bool) {
+	t.Helper()
+	o := small()
+	o.FS = fsys
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	for i := range 40 {
+		_, err := s.Put(t.Context(), msg("T", 0, fmt.Sprint("body ", i, strings.Repeat(".", 400)), "tag", ""))
+		require.NoError(t, err)
+	}
+	_, end := s.Bounds()
+	require.NoError(t, s.WaitDispatched(t.Context(), end))
+	if vouched {
+		require.NoError(t, s.Checkpoint(t.Context()))
+	}
+	require.NoError(t, s.Abandon())
+}
+
+// harm writes b into the first segment.
+func harm(t *testing.T, fsys mappedfile.FS, b []byte, offset int64) {
+	t.Helper()
+	f, err := fsys.OpenFile("commitlog/"+mappedfile.SegmentName(0), os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(b, offset)
+	require.NoError(t, errors.Join(err, f.Close()))
+}
+
+// Pages that were on their way to the disk at a power cut may be missing with later ones there. Then the log ends before the
+// first missing one, and what lies behind is kept aside; nobody has to decide (R-E-082).
+func TestPagesLostInAPowerCutEndTheLog(t *testing.T) {
+	fsys := memfs.New()
+	unclean(t, fsys, false)
+	harm(t, fsys, make([]byte, mappedfile.PageSize), mappedfile.PageSize)
+	s, err := rocketstore.Open("", &rocketstore.Options{FS: fsys})
+	require.NoError(t, err)
+	left := len(bodies(t, s, "T", 0))
+	require.Less(t, left, 10)
+	require.Contains(t, fmt.Sprint(s.Report().Warnings), recovery.KindLostPages)
+	_, end := s.Bounds()
+	r, err := s.Put(t.Context(), msg("T", 0, "next", "", ""))
+	require.NoError(t, err)
+	require.EqualValues(t, left, r.QueueOffset)
+	require.Equal(t, end, r.PhysicalOffset)
+	require.NoError(t, s.Close(t.Context()))
+	aside, err := fsys.ReadDir("lost+found/commitlog")
+	require.NoError(t, err)
+	require.NotEmpty(t, aside)
+}
+
+// What was known to be durable, or lost no page since the system still runs, or was changed rather than never written, is
+// damage: it needs a decision (R-E-071).
+func TestDamageThatNoPowerCutLeavesNeedsAChoice(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		vouched bool
+		real    bool
+		bytes   []byte
+	}{
+		{name: "durable at the last checkpoint", vouched: true, bytes: make([]byte, mappedfile.PageSize)},
+		{name: "the system was not started anew", real: true, bytes: make([]byte, mappedfile.PageSize)},
+		{name: "not zeros", bytes: []byte{1}},
+		{name: "zeros, but not to the end of a sector", bytes: make([]byte, 300)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var fsys mappedfile.FS = memfs.New()
+			if tt.real {
+				var err error
+				fsys, err = mappedfile.OpenDir(t.TempDir(), nil)
+				require.NoError(t, err)
+				if mappedfile.BootID(fsys) == "" {
+					return // the system does not tell
+				}
+			}
+			unclean(t, fsys, tt.vouched)
+			harm(t, fsys, tt.bytes, mappedfile.PageSize)
+			_, err := rocketstore.Open("", &rocketstore.Options{FS: fsys})
+			var refused *recovery.RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, recovery.KindDamage, refused.Kind)
+		})
+	}
+}
+
+// What was kept aside is not lost when the recovery that did so is cut off and repeated, nor when the log is cut at the same
+// place another time.
+func TestWhatIsKeptAsideStays(t *testing.T) {
+	aside := "lost+found/commitlog/" + mappedfile.SegmentName(0)
+	for cut := 0; ; cut++ {
+		fsys := memfs.New()
+		unclean(t, fsys, false)
+		harm(t, fsys, make([]byte, mappedfile.PageSize), 0)
+		want := fileBytes(t, fsys, "commitlog/"+mappedfile.SegmentName(0))
+		disk := crashfs.New(fsys)
+		disk.CrashAfter(cut)
+		s, first := rocketstore.Open("", &rocketstore.Options{FS: disk})
+		if first == nil {
+			require.NoError(t, s.Abandon())
+		}
+		image := disk.Image(7)
+		s, err := rocketstore.Open("", &rocketstore.Options{FS: image})
+		require.NoError(t, err, cut)
+		got := fileBytes(t, image, aside+".0")
+		require.Equal(t, bytes.TrimRight(want, "\x00"), bytes.TrimRight(got, "\x00"), cut)
+		if first == nil {
+			_, err = s.Put(t.Context(), msg("T", 0, "other bytes", "", ""))
+			require.NoError(t, err)
+			_, err = s.Put(t.Context(), msg("T", 0, strings.Repeat("!", 2*mappedfile.PageSize-1000), "", ""))
+			require.NoError(t, err)
+			_, err = s.Put(t.Context(), msg("T", 0, "behind", "", ""))
+			require.NoError(t, err)
+			require.NoError(t, s.Abandon())
+			harm(t, image, make([]byte, 2*mappedfile.PageSize), 0)
+			s, err = rocketstore.Open("", &rocketstore.Options{FS: image})
+			require.NoError(t, err)
+			require.NoError(t, s.Abandon())
+			require.Equal(t, got, fileBytes(t, image, aside+".0")[:len(got)])
+			return
+		}
+		require.NoError(t, s.Abandon())
+	}
+}
+
+func fileBytes(t *testing.T, fsys mappedfile.FS, name string) []byte {
+	t.Helper()
+	s, err := diskContent(fsys, name)
+	require.NoError(t, err)
+	return []byte(s)
 }

@@ -62,7 +62,10 @@ func (s *Store) identify() error {
 		return err
 	}
 	if h := note.Clean; h != nil {
-		s.shape.hint = &recovery.Hint{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
+		s.shape.hint = &recovery.Hint{
+			LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched,
+			SameBoot: h.Boot != "" && h.Boot == mappedfile.BootID(s.fsys),
+		}
 	}
 	return s.refuseForeign(id)
 }
@@ -153,6 +156,8 @@ func (s *Store) saveMarker(h *recovery.Hint) error {
 	if s.tx != nil {
 		m.StateSegmentSize, m.RedoSegmentSize = s.shape.stateSegment, s.shape.redoSegment
 	}
-	m.Clean = &config.CleanStop{LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched}
+	m.Clean = &config.CleanStop{
+		LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, Boot: mappedfile.BootID(s.fsys),
+	}
 	return config.SaveMarker[mappedfile.File](s.fsys, m)
 }

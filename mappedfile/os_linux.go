@@ -3,6 +3,7 @@ package mappedfile
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,15 @@ func syncDir(f *os.File) error {
 		return err
 	}
 	return nil
+}
+
+// bootID is made by the kernel at each start.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }
 
 func syncFileSystem(f *os.File) error {

@@ -19,6 +19,9 @@ func syncDir(f *os.File) error {
 	return f.Sync()
 }
 
+// bootID has no portable form.
+func bootID() string { return "" }
+
 // syncFileSystem cannot be had here.
 func syncFileSystem(*os.File) error { return errNoSyncAll }
 

@@ -32,7 +32,8 @@ type Hint struct {
 	LogEnd      int64  // where the log ended
 	LastRecord  int64  // physical offset of the last record, -1 none
 	Fingerprint uint64 // of all queues' ends and the index, see [Fingerprint]
-	Dispatched  int64  // all derived structures were durable up to here
+	Dispatched  int64  // log and all derived structures were durable up to here
+	SameBoot    bool   // the system has run without a break since, so a power cut has taken nothing
 }
 
 // Parts are the pieces of one store, opened but not recovered.
@@ -302,7 +303,9 @@ func (p *planner) conclude() error {
 	if c, ok := errors.AsType[*mappedfile.CorruptError](w.stop); ok {
 		file = c.File
 		if w.beyond.Records > 0 {
-			p.damaged(c)
+			if err := p.damaged(c); err != nil {
+				return err
+			}
 		} else {
 			p.d.warn(Warning{
 				Kind: KindTornTail, File: c.File, Offset: c.Offset, From: w.end, To: w.end + p.d.CutBytes,
@@ -340,7 +343,11 @@ func (p *planner) conclude() error {
 }
 
 // damaged decides about damage with good records behind it.
-func (p *planner) damaged(c *mappedfile.CorruptError) {
+func (p *planner) damaged(c *mappedfile.CorruptError) error {
+	if tail, err := p.leftByPowerCut(); err != nil || tail {
+		p.cutAsTail(c)
+		return err
+	}
 	b := p.w.beyond
 	what := fmt.Sprintf("%v; behind it lie %d good records of %d bytes, at %d to %d", c.Err, b.Records, b.Bytes, b.First, b.Last)
 	if p.opts.OnDamage == CutAndKeep {
@@ -349,16 +356,20 @@ func (p *planner) damaged(c *mappedfile.CorruptError) {
 			Kind: KindCut, File: c.File, Offset: c.Offset, From: p.w.end, To: b.End,
 			Text: what + "; cut by OnDamage, kept in lost+found",
 		})
-		return
+		return nil
 	}
 	p.d.Refused = &RefusedError{
 		Kind: KindDamage, File: c.File, Offset: c.Offset, Err: c,
 		Text: what + "; nothing was changed: look with the inspection tools, restore the bytes, or open with OnDamage to end the log here and keep the rest aside",
 	}
+	return nil
 }
 
 // emptyLog decides about queues without a log.
 func (p *planner) emptyLog() {
+	if p.unsure() {
+		return // a power cut came before anything was durable; the units are cut
+	}
 	for q := range p.Queues.All() {
 		if q.MaxPhysical() <= 0 {
 			continue

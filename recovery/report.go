@@ -9,6 +9,7 @@ import (
 const (
 	KindStaleRecords  = "stale records"             // left over from an earlier cut by the original, and cut
 	KindTornTail      = "torn tail"                 // an unfinished record at the end, cut
+	KindLostPages     = "pages lost in a power cut" // unwritten ones with whole records behind them, cut; those are kept in lost+found
 	KindStaleUnits    = "stale queue units"         // units behind the end of a queue that fit no record, cut
 	KindQueueBehind   = "queue behind"              // units that were missing, made again from the log
 	KindQueueGone     = "queue gone"                // a whole queue that was missing

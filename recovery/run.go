@@ -3,10 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"time"
 
 	"github.com/rocketstore/rocketstore/consumequeue"
@@ -237,54 +234,4 @@ func (r *runner) settle(ctx context.Context, live *Dispatcher) error {
 	}
 	r.Checkpoint = c
 	return WriteCheckpoint(r.FS, c, filePerm)
-}
-
-// keepAside copies what a cut by choice takes away, or damage that is passed over, into lost+found: one file for each run of
-// bytes within a segment.
-func (r *runner) keepAside() error {
-	var runs []Gap
-	if r.d.keep.Records > 0 {
-		runs = append(runs, Gap{r.d.LogEnd, r.d.keep.End})
-	}
-	for _, h := range r.d.holes {
-		runs = append(runs, Gap{h.from, h.to})
-	}
-	if len(runs) == 0 {
-		return nil
-	}
-	dir := path.Join(LostAndFound, CommitLogDir)
-	if err := r.FS.MkdirAll(dir, dirPerm); err != nil {
-		return err
-	}
-	for _, run := range runs {
-		for _, s := range r.Log.Queue().Segments() {
-			from, to := max(s.Start, run.From), min(s.Start+s.Length, run.To)
-			if from >= to {
-				continue
-			}
-			name := path.Join(dir, fmt.Sprintf("%s.%d", mappedfile.SegmentName(s.Start), from-s.Start))
-			if err := r.copyOut(s.Start, from, to, name); err != nil {
-				return fmt.Errorf("keep %s: %w", name, err)
-			}
-		}
-	}
-	return errors.Join(r.FS.SyncDir(dir), r.FS.SyncDir(LostAndFound), r.FS.SyncDir("."))
-}
-
-func (r *runner) copyOut(segment, from, to int64, name string) (err error) {
-	v, err := r.Log.Queue().ViewSegment(segment)
-	if err != nil {
-		return err
-	}
-	defer v.Release()
-	f, err := r.FS.OpenFile(name, os.O_RDWR|os.O_CREATE, filePerm)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	err = mappedfile.Guard(v.File(), func() error {
-		_, err := f.WriteAt(v.Bytes()[from-segment:to-segment], 0)
-		return err
-	})
-	return errors.Join(err, f.Sync())
 }
