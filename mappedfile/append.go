@@ -3,6 +3,7 @@ package mappedfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -207,14 +208,37 @@ func (q *Queue) make(start int64, durable bool) (*segment, error) {
 	return s, nil
 }
 
-// createFile makes the file with its length and blocks, or takes an all-zero one that an earlier failure left.
+// createFile makes the file with its length and blocks, or takes an all-zero one that an earlier failure left. A new one gets
+// its own name when it has its length: RocketMQ 4.x does not open a directory with a file of another length, as a kill in
+// between would leave it.
 func (q *Queue) createFile(s *segment) (File, error) {
-	f, err := q.fsys.OpenFile(s.name, os.O_RDWR|os.O_CREATE, q.opts.FileMode)
-	if err != nil {
+	name := asideName(s.name)
+	f, err := q.fsys.OpenFile(s.name, os.O_RDWR, 0)
+	switch {
+	case err == nil:
+		name = s.name
+	case errors.Is(err, fs.ErrNotExist):
+		if f, err = q.fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, q.opts.FileMode); err != nil {
+			return nil, err
+		}
+		if size, err := f.Size(); err != nil || size > 0 { // left over, and nobody's
+			if err := errors.Join(err, f.Truncate(0)); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+		}
+	default:
 		return nil, err
 	}
-	if err := q.shape(s, f); err != nil {
-		return nil, errors.Join(err, f.Close())
+	err = q.shape(s, f)
+	if err == nil && name != s.name {
+		err = q.fsys.Rename(name, s.name)
+	}
+	if err != nil {
+		err = errors.Join(err, f.Close())
+		if name != s.name {
+			err = errors.Join(err, q.fsys.Remove(name))
+		}
+		return nil, err
 	}
 	return f, nil
 }
@@ -229,10 +253,7 @@ func (q *Queue) shape(s *segment, f File) error {
 			return errors.Join(err, &CorruptError{File: s.name, Offset: max(lo, 0), Err: errors.New("a file with content is in the way")})
 		}
 	}
-	if err := q.fill(s, f); err != nil {
-		return errors.Join(err, q.fsys.Remove(s.name))
-	}
-	return nil
+	return q.fill(s, f)
 }
 
 // fill gives the file its length, and its blocks as the options say.

@@ -103,7 +103,7 @@ func TestNewSegmentIsDurableBeforeItsBytesCount(t *testing.T) {
 		ops = append(ops, e.Op)
 	}
 	require.Equal(t, []crashfs.Op{
-		crashfs.OpCreate, crashfs.OpTruncate, crashfs.OpAllocate, crashfs.OpSync, crashfs.OpSyncDir, crashfs.OpSyncRange,
+		crashfs.OpCreate, crashfs.OpTruncate, crashfs.OpRename, crashfs.OpAllocate, crashfs.OpSync, crashfs.OpSyncDir, crashfs.OpSyncRange,
 	}, ops)
 	require.Equal(t, "next", string(readFile(t, fsys.Image(0), "a/b/log/"+seg(page))[:4]))
 }

@@ -76,7 +76,7 @@ func (r *runner) warn(w Warning) {
 }
 
 func (r *runner) run(ctx context.Context) (*Dispatcher, error) {
-	if err := MarkOpen(r.FS, r.Derive.Dialect, filePerm); err != nil {
+	if err := errors.Join(MarkOpen(r.FS, r.Derive.Dialect, filePerm), mappedfile.RemoveAside(r.FS)); err != nil {
 		return nil, err
 	}
 	if err := r.cut(); err != nil {
