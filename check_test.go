@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -374,6 +375,27 @@ func TestStateTableCountsQuestionsInMemory(t *testing.T) {
 		s = checked(t, fsys, "", rocketstore.Checks{Checker: n})
 		pass(100 * time.Minute)
 		require.Len(t, n.take(), 100)
+		require.NoError(t, s.Close(t.Context()))
+	})
+}
+
+// An open transaction whose message went with a segment of the log is counted and passed over (R-B-43).
+func TestTransactionWithoutItsMessageIsAnOrphan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys, n := memfs.New(), newNotebook()
+		s := checked(t, fsys, "3.1", rocketstore.Checks{})
+		for i := range 3 {
+			m := transactional(t, strconv.Itoa(i))
+			m.Body = make([]byte, 5000) // one to a segment
+			_, err := s.Put(t.Context(), m)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close(t.Context()))
+		require.NoError(t, fsys.Remove("commitlog/00000000000000000000"))
+		s = checked(t, fsys, "", rocketstore.Checks{Checker: n})
+		pass(2 * time.Minute)
+		require.Equal(t, []int64{1, 2, 1, 2}, numbersOf(n.take()))
+		require.EqualValues(t, 2, stats(t, s).Orphans)
 		require.NoError(t, s.Close(t.Context()))
 	})
 }
