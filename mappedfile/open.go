@@ -50,7 +50,11 @@ func (q *Queue) load(entries []fs.DirEntry) ([]*segment, error) {
 	for _, e := range entries {
 		name := path.Join(q.dir, e.Name())
 		start, ok := ParseSegmentName(e.Name())
-		if !ok || !e.Type().IsRegular() {
+		if ok && !e.Type().IsRegular() {
+			// Passing over it would turn the bytes behind a link into a gap, and stand in the way of a segment to come.
+			return nil, &CorruptError{File: name, Err: fmt.Errorf("%w: %v", errNotRegular, e.Type())}
+		}
+		if !ok {
 			q.notices = append(q.notices, Notice{Kind: ForeignFile, File: name, Text: "not a segment, left alone: " + name})
 			continue
 		}
@@ -148,6 +152,9 @@ func (q *Queue) isZero(s *segment) (bool, error) {
 type dataSeeker interface{ NextData(off int64) (int64, bool) }
 
 const scanChunk = 64 << 10
+
+// errNotRegular is what speaks against a folder, link or device in the place of a segment.
+var errNotRegular = errors.New("has the name of a segment, but is no regular file")
 
 // findNonZero gives the chunks of [from, to) that hold the first and the last byte that is not zero: [lo, hi), lo < 0 if
 // all is zero. The file may be shorter.

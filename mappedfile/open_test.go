@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -48,12 +49,6 @@ func TestOpenNotices(t *testing.T) {
 				{Kind: mappedfile.ForeignFile, File: "log/sub", Text: "not a segment, left alone: log/sub"},
 			},
 			16,
-		},
-		{
-			"directory with a segment's name",
-			map[string]string{seg(0) + "/x": full},
-			[]mappedfile.Notice{{Kind: mappedfile.ForeignFile, File: "log/" + seg(0), Text: "not a segment, left alone: log/" + seg(0)}},
-			0,
 		},
 		{
 			"empty last file",
@@ -122,6 +117,30 @@ func TestOpenRefusesFilesThatContradictTheSegmentSize(t *testing.T) {
 			for _, want := range tt.want {
 				require.ErrorContains(t, err, want)
 			}
+		})
+	}
+}
+
+// What has the name of a segment but is none may stand for one that lies elsewhere: it is not passed over as if it were a
+// gap (R-E-008, R-E-009).
+func TestOpenRefusesWhatHasTheNameOfASegmentButIsNoRegularFile(t *testing.T) {
+	for name, put := range map[string]func(name string) error{
+		"folder": func(name string) error { return os.Mkdir(name, 0o750) },
+		"link":   func(name string) error { return os.Symlink("elsewhere", name) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fsys := openDir(t, dir)
+			require.NoError(t, fsys.MkdirAll("log", 0o750))
+			create(t, fsys, "log/"+seg(0), []byte("12345678"))
+			if err := put(filepath.Join(dir, "log", seg(8))); err != nil && runtime.GOOS == "windows" {
+				return // links need a right there
+			}
+			_, err := mappedfile.Open(fsys, "log", &mappedfile.Options{SegmentSize: 8})
+			corrupt, ok := errors.AsType[*mappedfile.CorruptError](err)
+			require.True(t, ok, err)
+			require.Equal(t, "log/"+seg(8), corrupt.File)
+			require.ErrorContains(t, err, "no regular file")
 		})
 	}
 }

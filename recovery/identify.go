@@ -185,7 +185,7 @@ func (id *Identity) lookAtIndex(fsys mappedfile.FS) (signed bool, err error) {
 	}
 	id.IndexSlots, id.IndexEntries = shape.Slots, shape.Entries
 	for _, e := range entries {
-		if _, isIndex := index.ParseFileName(e.Name()); !isIndex || e.IsDir() {
+		if _, isIndex := index.ParseFileName(e.Name()); !isIndex || !e.Type().IsRegular() {
 			continue
 		}
 		id.IndexFile = path.Join(IndexDir, e.Name())
@@ -233,7 +233,7 @@ func segmentFiles(fsys mappedfile.FS, dir string) ([]segmentFile, error) {
 	var files []segmentFile
 	for _, e := range entries {
 		start, ok := mappedfile.ParseSegmentName(e.Name())
-		if !ok || e.IsDir() {
+		if !ok || !e.Type().IsRegular() {
 			continue
 		}
 		info, err := e.Info()
