@@ -137,6 +137,17 @@ func TestEachWarning(t *testing.T) {
 			harm: func(t *testing.T, h *harmed) { flip(t, h.log(), h.put[4].PhysicalOffset+95) },
 		},
 		{
+			name: "a hole that is too small to be filled", kind: recovery.KindDamage, file: log0, refused: true, options: recovery.Options{OnDamage: recovery.Skip},
+			harm: func(t *testing.T, h *harmed) {
+				last := h.put[9]
+				end := last.PhysicalOffset + int64(last.Size)
+				r := commitlog.Record{
+					Magic: commitlog.MagicV1, Topic: []byte("T"), QueueOffset: 10, PhysicalOffset: end + 50, StoreTimestamp: last.StoreTimestamp + 1, BornTimestamp: 1,
+				}
+				writeAt(t, h.log(), end, r.AppendTo(bytes.Repeat([]byte{0xFF}, 50)))
+			},
+		},
+		{
 			name: "queue offsets of damage that is passed over", kind: recovery.KindLost, file: "consumequeue/T/0", left: 9,
 			options: recovery.Options{OnDamage: recovery.Skip},
 			harm:    func(t *testing.T, h *harmed) { flip(t, h.log(), h.put[4].PhysicalOffset+95) },

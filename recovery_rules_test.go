@@ -109,3 +109,41 @@ func TestLogThatEndsWithABlankGoesOnInTheNextSegment(t *testing.T) {
 		require.NoError(t, s.Close(t.Context()))
 	}
 }
+
+// Stores that the original stopped cleanly, and whole, give no warning: neither addresses into the queue extension nor the
+// delivery times of 3.1, which may be some ms off, are wrong units.
+func TestWholeRealStoresGiveNoWarning(t *testing.T) {
+	for _, name := range golden.Names() {
+		switch filepath.Base(name) {
+		case "clean", "ext", "lmq", "ipv6", "crc", "mid-transaction", "abort", "abort-lag":
+		default:
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, golden.Unpack(t, name), &rocketstore.Options{HoldDelayed: true})
+			require.Empty(t, s.Report().Warnings)
+			require.NoError(t, s.Close(t.Context()))
+		})
+	}
+}
+
+// Progress of the half topics that lies behind their end, as when the log lost what the file had noted, is set back: it would
+// hide the transactions to come.
+func TestProgressBehindTheEndOfTheHalfTopicIsSetBack(t *testing.T) {
+	fsys := memfs.New()
+	s := inMemory(t, fsys, "4.9")
+	prepare(t, s, 2)
+	s.SetConsumerOffset(rocketstore.HalfTopicName, rocketstore.TransactionGroup, 0, 50)
+	require.NoError(t, s.SaveConsumerOffsets())
+	require.NoError(t, s.Abandon())
+	s = inMemory(t, fsys, "4.9")
+	at, ok := s.ConsumerOffset(rocketstore.HalfTopicName, rocketstore.TransactionGroup, 0)
+	require.True(t, ok)
+	require.EqualValues(t, 2, at)
+	put := prepare(t, s, 1)
+	open := openSet(t, s)
+	require.Len(t, open, 1)
+	require.Equal(t, put[0].PhysicalOffset, open[0].PhysicalOffset)
+	require.NoError(t, s.Close(t.Context()))
+}
