@@ -41,7 +41,9 @@ func (a *app) plan() *cobra.Command {
 		Short: "Say what opening a directory for writing would do, and do nothing",
 		Long: `Say what opening a directory for writing would do to it: where the check of the log begins and why,
 where the log would be cut, which files would change. It runs the code that opening runs, up to
-the first change, and changes nothing. Exit status 1: opening would be refused, or would cut.`,
+the first change, and changes nothing. Exit status 1: opening would be refused, or would cut.
+
+It takes no lock: beside a running writer it says what opening would do after that one's death.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.must(args[0]); err != nil {

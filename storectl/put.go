@@ -16,7 +16,9 @@ func (a *app) put() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put DIR --topic T --body B",
 		Short: "Append one message to a store, which is made if it is not there",
-		Args:  cobra.ExactArgs(1),
+		Long: `Append one message to a store. Without --body its body is empty. A directory that is not there, or that
+holds no store, becomes one: look at DIR twice. Its log takes 1 GiB at once unless --segment-size says less.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			m.Body, w.opts.HoldDelayed = []byte(body), true
 			for _, p := range [][2]string{{message.PropertyKeys, key}, {message.PropertyTags, tag}} {

@@ -66,7 +66,8 @@ func (a *app) recover() *cobra.Command {
 		Short: "Open a directory for writing, so that it is recovered, and close it cleanly",
 		Long: `Open a directory for writing, so that what a crash left is put in order, close it cleanly and
 say what was found and done. When the log is damaged in the middle nothing is changed: the
-directory is not opened, the error says what is there, and the exit status is 1.`,
+directory is not opened, the error says what is there, and the exit status is 1. It is 0 when
+the directory was opened, whatever was cut or made again; the warnings say what.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.must(args[0]); err != nil {
