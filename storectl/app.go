@@ -51,8 +51,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		Long: `Look at store directories of RocketMQ and work on them.
 
 The exit status is 0 when all is well, 1 when there are findings or what was asked
-for is not there, 2 when the directory or a file of it could not be looked at.
-Findings go to the standard error, with --json as lines {"finding":{…}}.`,
+for is not there, 2 when the call is wrong or the directory or a file of it could not
+be looked at. Findings go to the standard error, with --json as lines {"finding":{…}};
+the offset in a finding is that in the file it names.
+
+DIR is the broker's storePathRootDir, the folder that holds commitlog; for the verbs
+that only read, except plan and expire --dry-run, a zip archive of it will do.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
