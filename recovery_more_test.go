@@ -362,7 +362,7 @@ func comparePlan(t *testing.T, plan *recovery.Decision, changes []recovery.Chang
 		}
 	}
 	for name, file := range after {
-		top := strings.Split(name, "/")[0]
+		top, _, _ := strings.Cut(name, "/")
 		if file.Size == before[name].Size && file.Hash == before[name].Hash || slices.Contains([]string{"abort", "lock", "checkpoint", "config"}, top) {
 			continue
 		}
