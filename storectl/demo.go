@@ -20,7 +20,8 @@ func (a *app) demo() *cobra.Command {
 		Short: "Show the main job in a temporary directory: put, read, crash, recover, look",
 		Long: `Show the main job in one go: make a store in a temporary directory, put messages on several
 topics, read them back by queue, key, id and time, begin a transaction, stop as a crash would,
-recover, commit the transaction, and look at the directory. The directory stays, so that the
+recover, commit the transaction, send and pull through a name server and a broker of its own, and
+look at the directory. The directory stays, so that the
 other verbs can be tried on it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +51,7 @@ type demo struct {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{d.write, d.recover, d.look} {
+	for _, step := range []func(context.Context) error{d.write, d.recover, d.serve, d.look} {
 		if err := step(ctx); err != nil {
 			return errors.Join(fmt.Errorf("the demonstration failed in %s", d.dir), err)
 		}
