@@ -56,6 +56,7 @@ func newCheckStates(c *checker) *checkStates {
 	for u, err := range c.dir.RedoLog(context.Background(), func(Finding) {}) {
 		if err == nil {
 			c.vouched = max(c.vouched, u.PhysicalOffset)
+			c.s.RedoUnits++
 		}
 	}
 	s.redo = follow(c.dir.RedoLog(context.Background(), func(f Finding) { c.report(f) }), func(u RedoUnit) int64 { return u.PhysicalOffset }, s.oddRedo)

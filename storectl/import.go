@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
+var errNotNew = errors.New("the directory is not empty: import makes a new store")
+
+func (a *app) importRecords() *cobra.Command {
+	var w writing
+	cmd := &cobra.Command{
+		Use:   "import DIR [FILE]",
+		Short: "Make a store of what export wrote",
+		Long: `Make a new store of what "storectl export" wrote, from FILE or the standard input. Records keep their queue
+offsets, store times and bytes; only their places in the log are new, and with them what refers to a place: the
+prepared message of a transaction of 3.1, and the CRC over a whole record of 5.x.`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := cmd.InOrStdin()
+			if len(args) == 2 {
+				f, err := os.Open(args[1])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			if names, err := os.ReadDir(args[0]); err == nil && len(names) > 0 {
+				return fmt.Errorf("%s: %w", args[0], errNotNew)
+			}
+			if w.opts.SegmentSize == 0 {
+				w.opts.SegmentSize = 1 << 30
+			}
+			w.opts.HoldDelayed = true
+			s, err := rocketstore.OpenContext(cmd.Context(), args[0], &w.opts)
+			if err != nil {
+				return err
+			}
+			i := &importer{store: s, segment: w.opts.SegmentSize, moved: make(map[int64]int64)}
+			err = i.run(cmd.Context(), in)
+			if err = errors.Join(err, s.Close(cmd.Context())); err == nil {
+				err = clampCheckpoint(args[0], i.latest)
+			}
+			if err != nil {
+				return err
+			}
+			return a.table(column{"RECORDS", -10}, column{"END", -12}).row(struct {
+				Records int64 `json:"records"`
+				End     int64 `json:"end"`
+			}{i.records, i.end}, i.records, i.end)
+		},
+	}
+	w.flags(cmd)
+	return cmd
+}
+
+// importer puts records into a new store.
+type importer struct {
+	store   *rocketstore.Store
+	segment int64 // bytes of a commit log file
+	end     int64 // of the log, with what is in batch
+	batch   []byte
+	records int64
+	latest  int64 // greatest store time, ms
+	moved   map[int64]int64 // new place of each prepared message that is not ended
+}
+
+// clampCheckpoint takes times off a store's checkpoint that are later than all records have: the store times of what was
+// imported lie in the past, and a checkpoint beyond them would let recovery start too late.
+func clampCheckpoint(dir string, latest int64) error {
+	fsys, err := mappedfile.OpenDir(dir, &mappedfile.DirOptions{})
+	if err != nil {
+		return err
+	}
+	c, damaged, err := recovery.ReadCheckpoint(fsys)
+	if err = errors.Join(err, damaged); err != nil {
+		return err
+	}
+	c.Physic, c.Logics, c.Index = min(c.Physic, latest), min(c.Logics, latest), min(c.Index, latest)
+	return recovery.WriteCheckpoint(fsys, c, 0o640)
+}
+
+// importBatch is how many bytes go into the store at a time.
+const importBatch = 1 << 20
+
+func (i *importer) run(ctx context.Context, in io.Reader) error {
+	lines := json.NewDecoder(in)
+	for {
+		var e exported
+		err := lines.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			return i.flush(ctx)
+		}
+		if err == nil {
+			err = i.add(ctx, e.Record)
+		}
+		if err != nil {
+			return fmt.Errorf("record %d: %w", i.records+1, err)
+		}
+		i.records++
+	}
+}
+
+// add puts one record at the end.
+func (i *importer) add(ctx context.Context, b []byte) error {
+	r, err := commitlog.Decode(b)
+	if err != nil {
+		return err
+	}
+	if int64(r.Size)+commitlog.BlankSize > i.segment {
+		return fmt.Errorf("it has %d bytes, a commit log file %d", r.Size, i.segment)
+	}
+	if left := i.segment - i.end%i.segment; int64(r.Size)+commitlog.BlankSize > left {
+		if err := i.fill(ctx, left); err != nil {
+			return err
+		}
+	}
+	i.latest = max(i.latest, r.StoreTimestamp)
+	was := r.PhysicalOffset
+	r.PhysicalOffset = i.end
+	switch r.SysFlag.Transaction() {
+	case message.FlagPrepared:
+		i.moved[was] = i.end
+	case message.FlagCommit, message.FlagRollback:
+		if at, ok := i.moved[r.PreparedTransactionOffset]; ok {
+			r.PreparedTransactionOffset = at
+		}
+	}
+	moved := r.AppendTo(nil)
+	if _, _, ok := commitlog.PropertyCRC(b); ok {
+		moved = commitlog.AppendPropertyCRC(moved[:len(moved)-commitlog.PropertyCRCSize])
+	}
+	i.batch = append(i.batch, moved...)
+	i.end += int64(len(moved))
+	if len(i.batch) >= importBatch {
+		return i.flush(ctx)
+	}
+	return nil
+}
+
+// fill ends a file of the log with a blank.
+func (i *importer) fill(ctx context.Context, left int64) error {
+	i.batch = commitlog.AppendBlank(i.batch, int(left))
+	for rest := left - commitlog.BlankSize; rest > 0; {
+		n := min(rest, importBatch)
+		i.batch = append(i.batch, make([]byte, n)...)
+		rest -= n
+		if err := i.flushTo(ctx, left-rest); err != nil {
+			return err
+		}
+	}
+	i.end += left
+	return nil
+}
+
+// flush appends what is in the batch, which ends at i.end.
+func (i *importer) flush(ctx context.Context) error { return i.flushTo(ctx, 0) }
+
+// flushTo appends what is in the batch, which ends ahead bytes behind i.end.
+func (i *importer) flushTo(ctx context.Context, ahead int64) error {
+	if len(i.batch) == 0 {
+		return nil
+	}
+	err := i.store.AppendRaw(ctx, i.end+ahead-int64(len(i.batch)), i.batch)
+	i.batch = i.batch[:0]
+	return err
+}
