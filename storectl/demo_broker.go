@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -36,7 +35,7 @@ func (d *demo) serve(ctx context.Context) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- names.Serve(context.WithoutCancel(ctx), l) }()
 	defer func() { err = errors.Join(err, names.Shutdown(ctx), <-served) }()
-	o := &broker.Options{Name: "demo", Port: -1, NameServers: []string{l.Addr().String()}, Dir: filepath.Join(d.dir, "broker")}
+	o := &broker.Options{Name: "demo", Port: -1, NameServers: []string{l.Addr().String()}, Dir: d.dir + "-broker"}
 	o.Store = d.opts
 	o.Store.SegmentSize = 1 << 20
 	b, err := broker.Start(ctx, o)
