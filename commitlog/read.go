@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
 )
 
 // Read is the record at a physical offset, together with the view that its slices lie in: release that when done with
@@ -50,6 +51,7 @@ type Header struct {
 	Size           int32
 	QueueID        int32
 	QueueOffset    int64
+	SysFlag        message.SysFlag
 	StoreTimestamp int64
 }
 
@@ -73,6 +75,7 @@ func (l *Log) Peek(offset int64) (Header, error) {
 		h.Size = int32(binary.BigEndian.Uint32(b))
 		h.QueueID = int32(binary.BigEndian.Uint32(b[12:]))
 		h.QueueOffset = int64(binary.BigEndian.Uint64(b[posQueueOffset:]))
+		h.SysFlag = message.SysFlag(binary.BigEndian.Uint32(b[posSysFlag:]))
 		h.StoreTimestamp = int64(binary.BigEndian.Uint64(b[storeTimePosition(b):]))
 		return nil
 	})

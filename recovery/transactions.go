@@ -257,7 +257,7 @@ func foldRedo(ctx context.Context, log *commitlog.Log, redo *redolog.Log) ([]row
 			return nil, ctx.Err()
 		}
 		if e.TagsCode != redolog.Prepared {
-			i, ok := slices.BinarySearchFunc(rows, e.TagsCode, func(r row, offset int64) int { return cmp.Compare(r.CommitOffset, offset) })
+			i, ok := findRow(rows, e.TagsCode)
 			if !ok || rows[i].State != txstate.Prepared {
 				continue // its message is gone, or the first end counts
 			}
@@ -273,27 +273,33 @@ func foldRedo(ctx context.Context, log *commitlog.Log, redo *redolog.Log) ([]row
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{
-			number: r.QueueOffset, noGroup: message.Lookup(r.Properties, message.PropertyProducerGroup) == nil, Record: prepared(&r),
-		})
+		rec := prepared(&r)
+		noGroup := rec.GroupHash == 0 && message.Lookup(r.Properties, message.PropertyProducerGroup) == nil
+		rows = append(rows, row{number: r.QueueOffset, noGroup: noGroup, Record: rec})
 		v.Release()
 	}
 	return rows, nil
 }
 
+// findRow finds the row of the message at an offset. Rows are in log order, and most ends come soon after.
+func findRow(rows []row, offset int64) (int, bool) {
+	low := len(rows)
+	for step := 1; low > 0 && rows[low-1].CommitOffset > offset; step *= 2 {
+		low = max(0, low-step)
+	}
+	i, ok := slices.BinarySearchFunc(rows[max(0, low-1):], offset, func(r row, offset int64) int { return cmp.Compare(r.CommitOffset, offset) })
+	return max(0, low-1) + i, ok
+}
+
 // endRow sets the state that the record at offset brought about.
 func endRow(log *commitlog.Log, offset int64, to *txstate.Record) error {
-	r, v, err := log.Read(offset)
+	h, err := log.Peek(offset)
 	if errors.Is(err, mappedfile.ErrOutOfRange) {
 		to.State = txstate.RolledBack
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer v.Release()
-	to.State = txstate.State(r.SysFlag.Transaction())
-	return nil
+	to.State = txstate.State(h.SysFlag.Transaction())
+	return err
 }
 
 // redoCheck compares the events that a walk meets with the units of the redo log.
