@@ -61,7 +61,7 @@ func TestCheckpointClaimsOnlyWhatIsDurable(t *testing.T) {
 	require.NoError(t, s.Checkpoint(t.Context()))
 	put("A")
 	put("B")
-	fsys.Fail(crashfs.OpSyncRange, "consumequeue/B/0/*", syscall.EIO)
+	fsys.Fail(crashfs.OpSyncRange, "rocketstore.new.consumequeue.B.0.*", syscall.EIO) // the name under which it was made
 	require.ErrorIs(t, s.Checkpoint(t.Context()), syscall.EIO)
 	require.ErrorIs(t, s.Close(t.Context()), syscall.EIO)
 	c, damaged, err := recovery.ReadCheckpoint(fsys.Image(1))
