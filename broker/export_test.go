@@ -28,3 +28,9 @@ func ReadLocks(b []byte) (queues int, err error) {
 
 // LockTime is how long a queue stays locked.
 func (b *Broker) LockTime() time.Duration { return b.opts.LockTimeout }
+
+// Occupy counts so many sends and bytes of pulls as if they were under way.
+func (b *Broker) Occupy(sends, pullBytes int64) {
+	b.sends.Add(sends)
+	b.pullBytes.Add(pullBytes)
+}
