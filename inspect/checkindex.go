@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/index"
@@ -56,11 +57,7 @@ const maxSlots = 1 << 24
 
 func newCheckIndex(c *checker) *checkIndex {
 	x := &checkIndex{checker: c}
-	for f, err := range c.dir.IndexFiles(context.Background(), func(Finding) {}) {
-		if err == nil {
-			c.vouched = max(c.vouched, f.EndOffset)
-		}
-	}
+	x.headers()
 	x.entries = follow(x.items, func(i indexItem) int64 {
 		if i.number == 0 {
 			return math.MaxInt64
@@ -69,6 +66,26 @@ func newCheckIndex(c *checker) *checkIndex {
 	}, x.odd)
 	x.entries.mark = func(i indexItem) bool { return i.number == 0 }
 	return x
+}
+
+// headers notes how far the index knows the log.
+func (c *checkIndex) headers() {
+	names, err := c.dir.indexNames(func(Finding) {})
+	if err != nil {
+		return // the walk over the files says so
+	}
+	for _, n := range names {
+		f, err := c.dir.open(path.Join(indexDir, n.name))
+		if err != nil {
+			continue
+		}
+		var b [index.HeaderSize]byte
+		_, err = f.ReadAt(b[:], 0)
+		f.close()
+		if h, bad := index.DecodeHeader(b[:]); err == nil && bad == nil {
+			c.vouched = max(c.vouched, h.EndOffset)
+		}
+	}
 }
 
 // items yields the entries of all files, each file with its end.

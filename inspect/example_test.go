@@ -121,3 +121,20 @@ func ExampleDir_Require() {
 	fmt.Println(err)
 	// Output: commitlog/00000000000000000000: offset 0: 4096 bytes, 1073741824 asked for
 }
+
+func ExampleDir_Check() {
+	for f, err := range mustOpen(exampleStore()).Check(context.Background(), inspect.CheckOptions{}) {
+		if f.Kind == inspect.WrongUnit || f.Kind == inspect.BadMagic {
+			fmt.Println(f.Kind, f.File, f.Offset, err)
+		}
+	}
+	// Output:
+	// queue unit does not match its record consumequeue/TopicA/0/00000000000000000000 12 <nil>
+	// wrong magic commitlog/00000000000000000000 101 <nil>
+}
+
+func ExampleDir_Explain() {
+	x, err := mustOpen(exampleStore()).Explain("consumequeue/TopicA/0/00000000000000000000", 29)
+	fmt.Println(x.What, x.Fields[x.Field].Name, x.Fields[x.Field].Value, err)
+	// Output: unit 1 of queue TopicA/0 record size 101 <nil>
+}

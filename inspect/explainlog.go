@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -180,7 +181,7 @@ func flagText(f message.SysFlag) string {
 		{message.FlagInnerBatch, "batch"},
 	} {
 		if f.Has(one.flag) {
-			words = append(words[:len(words):len(words)], one.name)
+			words = append(slices.Clip(words), one.name)
 		}
 	}
 	return strings.Join(words, ", ")

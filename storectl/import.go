@@ -35,7 +35,7 @@ prepared message of a transaction of 3.1, and the CRC over a whole record of 5.x
 				if err != nil {
 					return err
 				}
-				defer f.Close()
+				defer func() { _ = f.Close() }() // it was only read
 				in = f
 			}
 			if names, err := os.ReadDir(args[0]); err == nil && len(names) > 0 {
@@ -74,7 +74,7 @@ type importer struct {
 	end     int64 // of the log, with what is in batch
 	batch   []byte
 	records int64
-	latest  int64 // greatest store time, ms
+	latest  int64           // greatest store time, ms
 	moved   map[int64]int64 // new place of each prepared message that is not ended
 }
 
