@@ -1,6 +1,8 @@
 package rocketstore
 
 import (
+	"errors"
+
 	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
@@ -13,6 +15,12 @@ func (s *Store) loadConfig() error {
 	s.delayed = &config.DelayOffsets{Header: config.Header{Line: s.dialect.Name}}
 	for _, t := range append([]config.Table{s.offsets, s.delayed}, s.opts.Tables...) {
 		notice, err := config.Load[mappedfile.File](s.fsys, t)
+		if damage, ok := errors.AsType[*config.DamageError](err); ok && !s.opts.ReadOnly {
+			return &recovery.RefusedError{
+				Kind: recovery.KindDamagedTable, File: damage.File, Offset: damage.Offset, Err: err,
+				Text: err.Error() + "; nothing was changed: bring the file back, or remove it and its .bak to begin without it",
+			}
+		}
 		if err != nil {
 			return err
 		}

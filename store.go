@@ -54,8 +54,6 @@ type Store struct {
 	offsets    *config.ConsumerOffsets
 	delayed    *config.DelayOffsets
 	notices    []recovery.Warning // of loading them; set by Open
-	endMu      sync.Mutex         // guards ending
-	ending     ending
 	closed     atomic.Bool
 	closing    sync.Mutex // held by Close
 	stop       context.CancelFunc
@@ -74,7 +72,7 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, fsys: opts.FS, ending: make(ending), retainer: newRetainer()}
+	s := &Store{opts: opts, fsys: opts.FS, retainer: newRetainer()}
 	s.caughtUp = sync.NewCond(&s.waitMu)
 	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
 	if s.fsys == nil {
@@ -104,6 +102,9 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 	}
 	defer func() { _ = s.release() }() // nothing was written
 	if err := s.identify(); err != nil {
+		return nil, nil, err
+	}
+	if err := s.loadConfig(); err != nil {
 		return nil, nil, err
 	}
 	s.opts.ReadOnly = true

@@ -26,6 +26,7 @@ const (
 	KindRocksDB       = "RocksDB queues"            // recognised, not supported
 	KindDamage        = "damage in the log"         // refused: bytes that cannot be believed, with good records behind them
 	KindEmptyLog      = "empty log"                 // refused: no record in the log, but units in queues
+	KindDamagedTable  = "damaged table"             // refused: a JSON file that the store needs, without a good .bak
 	KindNumberTwice   = "transaction number twice"  // two messages carry one number of the state table
 	KindWildNumber    = "wild transaction number"   // a number of the state table that cannot be right
 	KindNoTransaction = "end without a transaction" // a commit or rollback whose prepared message is not in the table
