@@ -1,6 +1,8 @@
 package rocketstore_test
 
 import (
+	"encoding/binary"
+	"math"
 	"os"
 	"testing"
 
@@ -13,6 +15,33 @@ import (
 )
 
 // The tests here are of what broken directories found, one for each mended bug.
+
+// No checksum covers a record's queue offset. One that is more than the log has room for moves neither the record nor the
+// queue's end, and fills no disk, with queues and without (R-E-043, R-E-078).
+func TestAWildQueueOffsetLeavesTheQueueAsItIs(t *testing.T) {
+	for _, wild := range []uint64{2000, 100_000, 10_000_000, 1 << 24, 1 << 48, 1<<48 + 1, math.MaxInt64, 1 << 63} {
+		for _, clean := range []bool{true, false} {
+			for _, queues := range []bool{true, false} {
+				h := newHarmed(t, "4.9", clean)
+				writeAt(t, h.log(), h.put[5].PhysicalOffset+20, binary.BigEndian.AppendUint64(nil, wild))
+				remove(t, h.path("config/rocketstore.json"))
+				if !queues {
+					remove(t, h.path("consumequeue"))
+				}
+				s := open(t, h.dir, &h.opts)
+				for q, err := range s.Queues(t.Context()) {
+					require.NoError(t, err)
+					require.EqualValues(t, 10, q.Max, "%d, clean %v, queues %v", wild, clean, queues)
+				}
+				require.Len(t, bodies(t, s, "T", 0), 10)
+				require.NoError(t, s.Close(t.Context()))
+				files, err := os.ReadDir(h.path("consumequeue/T/0"))
+				require.NoError(t, err)
+				require.Len(t, files, 1)
+			}
+		}
+	}
+}
 
 // A table that the store needs and that cannot be read is a refusal, which planning foresees; it is never taken for an
 // empty one (R-E-064).

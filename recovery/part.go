@@ -73,12 +73,18 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.bytes += int64(r.Size)
 	p.lastTime, p.last = r.StoreTimestamp, r.PhysicalOffset
 	_ = d.Units(r, func(at Placement) error {
+		if at.QueueOffset < 0 || at.QueueOffset > maxQueueOffset {
+			return nil // the replay does not believe it either
+		}
 		sp := p.queues[queueKey{string(at.Topic), at.QueueID}]
 		if sp == nil {
-			sp = &span{first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset}
+			sp = &span{first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset, lastPhysical: r.PhysicalOffset}
 			p.queues[queueKey{string(at.Topic), at.QueueID}] = sp
 		}
-		sp.last = max(sp.last, at.QueueOffset)
+		if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, r.PhysicalOffset)) {
+			sp.last = at.QueueOffset
+		}
+		sp.lastPhysical = r.PhysicalOffset
 		return nil
 	})
 	if transactions {

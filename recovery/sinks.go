@@ -72,11 +72,12 @@ func (s *queueSink) put(p Placement) error {
 		}
 	}
 	first, end := q.Bounds()
-	if end > first && p.QueueOffset > end+MaxHole || p.QueueOffset > maxQueueOffset {
+	if end > first && p.QueueOffset > end && !believable(p.QueueOffset-end, q.MaxPhysical(), p.Unit.PhysicalOffset) ||
+		p.QueueOffset < 0 || p.QueueOffset > maxQueueOffset {
 		return s.putAtEnd(q, p)
 	}
 	switch {
-	case p.QueueOffset < 0 || p.QueueOffset < first && end > first:
+	case p.QueueOffset < first && end > first:
 		return nil // its file was deleted
 	case p.QueueOffset >= end:
 		if end > first && p.QueueOffset > end {
@@ -106,13 +107,25 @@ func (s *queueSink) put(p Placement) error {
 	return q.Set(p.QueueOffset, p.Unit)
 }
 
-// A queue offset that lies farther behind the end of its queue than MaxHole, or above maxQueueOffset, is not believed: no
+// A queue offset that lies farther behind the end of its queue than MaxHole, above maxQueueOffset or below zero is not believed: no
 // checksum covers the field, and filling the hole would fill the disk.
 const (
 	// MaxHole is for the options of the queues' table as well.
 	MaxHole        = 1 << 24
 	maxQueueOffset = 1 << 48
+	// smallHole may be for other reasons than a loss of bytes of the log.
+	smallHole = 1 << 10
 )
+
+// believable says whether so many queue offsets may be without a record between two places of the log, the end of a
+// queue's last record and its next one: not more than records have room there, as in a gap. A record that lies before the
+// last one cannot come after it in the queue.
+func believable(hole, last, next int64) bool {
+	if next < last {
+		return false
+	}
+	return hole <= min(MaxHole, smallHole+(next-max(last, 0))/commitlog.MinRecordSize)
+}
 
 // putAtEnd puts a unit with an absurd queue offset where the queue ends, as the original does with every offset that is
 // too high, so that the message can be read.

@@ -23,6 +23,7 @@ type queueKey struct {
 type span struct {
 	first, last   int64 // queue offsets: of the first record, and the greatest
 	firstPhysical int64 // of the record at first
+	lastPhysical  int64 // of the last record
 }
 
 // hole is damage in the log that is passed over by choice.
