@@ -1,9 +1,11 @@
 package rocketstore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,33 @@ func TestAWildQueueOffsetLeavesTheQueueAsItIs(t *testing.T) {
 				require.Len(t, files, 1)
 			}
 		}
+	}
+}
+
+// What lies behind the units of a queue and is none is made zeros after a clean stop too, so that no other program comes
+// upon it (R-E-012, R-E-068).
+func TestWhatIsNoUnitBehindAQueueIsMadeZeros(t *testing.T) {
+	for name, junk := range map[string][]byte{
+		"impossible units":    bytes.Repeat([]byte{0xFF}, 40),
+		"half a unit":         append(make([]byte, 19), 5),
+		"units behind a hole": append(make([]byte, 60), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 9),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarmed(t, "4.9", true)
+			remove(t, h.path("config/rocketstore.json"))
+			whole, err := os.ReadFile(h.queue())
+			require.NoError(t, err)
+			writeAt(t, h.queue(), 200, junk)
+			_, changes, err := rocketstore.Plan(t.Context(), h.dir, &h.opts)
+			require.NoError(t, err)
+			require.True(t, slices.ContainsFunc(changes, func(c recovery.Change) bool { return c.File == "consumequeue/T/0" }), "%v", changes)
+			s := open(t, h.dir, &h.opts)
+			require.Len(t, bodies(t, s, "T", 0), 10)
+			require.NoError(t, s.Close(t.Context()))
+			mended, err := os.ReadFile(h.queue())
+			require.NoError(t, err)
+			require.Equal(t, whole, mended)
+		})
 	}
 }
 

@@ -40,6 +40,10 @@ type edges struct {
 	firstUnit, lastUnit Unit
 }
 
+// Untidy says whether the search of the queue's end saw something else than zeros behind it: what no reader takes for
+// units, but stands in the way of other programs. [Queue.TruncateAfter] makes zeros of it.
+func (q *Queue) Untidy() bool { return q.load() == nil && q.untidy.Load() }
+
 // unit gives the unit with a queue offset, and false when it is not known here.
 func (e *edges) unit(index int64) (Unit, bool) {
 	switch {
@@ -88,7 +92,10 @@ func (q *Queue) searchFile(s mappedfile.SegmentInfo, e *edges) (end int64, err e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b := make([]byte, min(stepBack, s.Length/UnitSize)*UnitSize)
-	from, end, err := searchEnd(f, b, s.Length)
+	from, end, untidy, err := searchEnd(f, b, s.Length)
+	if untidy {
+		q.untidy.Store(true)
+	}
 	if end == 0 || err != nil {
 		return 0, err
 	}
@@ -109,14 +116,14 @@ func (q *Queue) searchFile(s mappedfile.SegmentInfo, e *edges) (end int64, err e
 }
 
 // searchEnd gives the number of units of a file before its zeros, and in b, which is room for stepBack units or for all,
-// the units before it from from on.
-func searchEnd(f mappedfile.File, b []byte, size int64) (from, end int64, err error) {
+// the units before it from from on. Untidy: near the end there is something else than zeros behind it.
+func searchEnd(f mappedfile.File, b []byte, size int64) (from, end int64, untidy bool, err error) {
 	// Most often the border lies in the last pages that are no hole.
 	n := min(dataEnd(f, size)/UnitSize+1, size/UnitSize)
 	from = max(0, n-stepBack)
-	end, err = firstBad(f, b, from, n)
+	end, untidy, err = firstBad(f, b, from, n)
 	if err != nil || from == 0 || end > from {
-		return from, end, err
+		return from, end, untidy, err
 	}
 	border := int64(sort.Search(int(from), func(i int) bool {
 		if err == nil {
@@ -125,23 +132,24 @@ func searchEnd(f mappedfile.File, b []byte, size int64) (from, end int64, err er
 		return err != nil || allZero(b[:UnitSize])
 	}))
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	from = max(0, border-stepBack)
-	end, err = firstBad(f, b, from, border)
-	return from, end, err
+	end, more, err := firstBad(f, b, from, border)
+	return from, end, untidy || more, err
 }
 
-// firstBad gives the first unit of a file in [from, to) that is impossible, else to. b is room for them.
-func firstBad(f io.ReaderAt, b []byte, from, to int64) (int64, error) {
+// firstBad gives the first unit of a file in [from, to) that is impossible, else to, and whether any byte from there on is
+// not zero. b is room for them.
+func firstBad(f io.ReaderAt, b []byte, from, to int64) (bad int64, untidy bool, err error) {
 	b = b[:(to-from)*UnitSize]
 	if err := readZeroed(f, b, from*UnitSize); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for ; from < to && decode(b).Valid(); b = b[UnitSize:] {
 		from++
 	}
-	return from, nil
+	return from, !allZero(b), nil
 }
 
 // readZeroed fills b from a file; what the file lacks is zero.

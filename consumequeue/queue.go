@@ -28,6 +28,8 @@ type Queue struct {
 	min, max atomic.Int64
 
 	edges atomic.Pointer[edges]
+	// untidy: something else than zeros lies behind the end that was searched.
+	untidy atomic.Bool
 
 	holes atomic.Int64 // units filled because their queue offsets were skipped
 	dirty atomic.Bool  // the queue is in the table's list of queues to sync

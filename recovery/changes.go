@@ -36,6 +36,8 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 			add(q.queue.Dir(), "removed")
 		case q.end < found:
 			add(q.queue.Dir(), "cut at unit %d (byte %d); it has %d", q.end, q.end*consumequeue.UnitSize, found)
+		case q.queue.Untidy():
+			add(q.queue.Dir(), "zeroed behind unit %d (byte %d)", q.end, q.end*consumequeue.UnitSize)
 		}
 	}
 	for _, c := range d.missing {

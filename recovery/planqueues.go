@@ -132,7 +132,7 @@ func (p *planner) planQueues() error {
 			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: end, To: found, Text: fmt.Sprintf(
 				"units %d to %d fit no record of the log; cut", end, found-1)})
 		}
-		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean})
+		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean || q.Untidy()})
 	}
 	for _, k := range p.w.sortedQueues() {
 		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean {
