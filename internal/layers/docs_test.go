@@ -51,3 +51,26 @@ func hasTest(t *testing.T, root, pkg, name string) bool {
 	}
 	return false
 }
+
+// kindName is a kind of a warning, a notice or a refusal as the code defines it.
+var kindName = regexp.MustCompile(`(?m)^\t(?:Kind\w+|ForeignFile|EmptySegment|ShortSegment|Gap|BackupUsed)\s+= "([^"]+)"|^const BackupUsed = "([^"]+)"`)
+
+func TestRecoveryDocNamesEveryKind(t *testing.T) {
+	root := filepath.Join("..", "..")
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "recovery.md"))
+	require.NoError(t, err)
+	named := 0
+	for _, file := range []string{"recovery/report.go", "mappedfile/notice.go", "config/file.go"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		for _, m := range kindName.FindAllStringSubmatch(string(text), -1) {
+			named++
+			// In a table's first column, alone or in a list.
+			row := regexp.MustCompile(`(?m)^\| ([^|]+, )?` + regexp.QuoteMeta(m[1]+m[2]) + `(, [^|]+)? \|`)
+			if !row.Match(doc) {
+				t.Errorf("docs/recovery.md has no row for the kind %q of %s", m[1]+m[2], file)
+			}
+		}
+	}
+	require.Greater(t, named, 25)
+}
