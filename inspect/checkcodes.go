@@ -26,7 +26,10 @@ const longestDelay = int64(400 * 24 * time.Hour / time.Millisecond)
 
 // tagsCode compares the third field of a unit whose other fields are right.
 func (c *checkQueues) tagsCode(r *LogRecord, q *queueCheck, p recovery.Placement, u consumequeue.Unit) error {
-	if consumequeue.IsExtAddress(u.TagsCode) {
+	switch {
+	case u.TagsCode == p.Unit.TagsCode:
+		return nil
+	case consumequeue.IsExtAddress(u.TagsCode):
 		return c.extension(r, q, p, u)
 	}
 	delayed := string(p.Topic) == recovery.ScheduleTopic && message.Lookup(r.Properties, message.PropertyDelay) != nil
@@ -35,8 +38,6 @@ func (c *checkQueues) tagsCode(r *LogRecord, q *queueCheck, p recovery.Placement
 		Text: fmt.Sprintf("unit %d of %s has another tags code than its record at %d", p.QueueOffset, q.name(), r.PhysicalOffset),
 	}
 	switch {
-	case u.TagsCode == p.Unit.TagsCode:
-		return nil
 	case delayed && c.dueAt(r, q, p, u.TagsCode):
 		return nil
 	case delayed:
