@@ -3,6 +3,7 @@ package properties
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -98,10 +99,8 @@ func Time[O any](name string, unit time.Duration, field func(*O) *time.Duration)
 // Ignored is a setting that may be named, with any of the allowed values, and changes nothing: all else is refused.
 func Ignored[O any](name string, allowed ...string) Setting[O] {
 	return Setting[O]{name, func(*O) string { return allowed[0] }, func(_ *O, v string) error {
-		for _, a := range allowed {
-			if a == v {
-				return nil
-			}
+		if slices.Contains(allowed, v) {
+			return nil
 		}
 		return fmt.Errorf("allowed: %q", allowed)
 	}}
