@@ -30,6 +30,8 @@ const (
 type halfEngine struct {
 	store *Store
 	set   *halfSet
+	// opProperties are those of each op message.
+	opProperties message.Properties
 	// reading is held while units of the two topics are taken into the set.
 	reading sync.Mutex
 	// stripes are held, by key, from looking whether a transaction is open until its end or its copy is noted: two ends,
@@ -52,7 +54,9 @@ func newHalfEngine(s *Store) *halfEngine {
 		}
 		return max(first, min(stored, end))
 	}
-	return &halfEngine{store: s, set: newHalfSet(at(HalfTopicName), at(OpTopicName))}
+	e := &halfEngine{store: s, set: newHalfSet(at(HalfTopicName), at(OpTopicName))}
+	e.opProperties, _ = e.properties("", message.PropertyTags, opTag, message.PropertyWait, "true") // they can be stored
+	return e
 }
 
 func (e *halfEngine) stripe(key string) *sync.Mutex {
@@ -104,10 +108,12 @@ func (e *halfEngine) append(ctx context.Context, m *message.Message, wait bool) 
 // end writes the committed message into its own topic, and then the op message that ends the half one. An answer that
 // names an older copy ends the newest.
 func (e *halfEngine) end(ctx context.Context, t TransactionEnd) (PutResult, error) {
-	named, m, err := e.halfMessage(t)
+	r, v, err := e.halfMessage(t)
 	if err != nil {
 		return PutResult{}, err
 	}
+	defer v.Release()
+	named := halfOf(&r)
 	stripe := e.stripe(named.key)
 	stripe.Lock()
 	defer stripe.Unlock()
@@ -122,7 +128,7 @@ func (e *halfEngine) end(ctx context.Context, t TransactionEnd) (PutResult, erro
 	case committed:
 		res = stored // its op message could not be written last time
 	case t.Commit:
-		if res, err = e.commit(ctx, m, t.PreparedOffset); err != nil {
+		if res, err = e.commit(ctx, borrowed(&r), t.PreparedOffset); err != nil {
 			return res, err
 		}
 		e.set.commit(h.Number, res)
@@ -163,40 +169,39 @@ func (e *halfEngine) find(ctx context.Context, named half) (half, error) {
 }
 
 // halfMessage reads the half message that an end names and compares it with the request.
-func (e *halfEngine) halfMessage(t TransactionEnd) (half, *message.Message, error) {
+func (e *halfEngine) halfMessage(t TransactionEnd) (commitlog.Record, mappedfile.View, error) {
 	r, v, err := e.store.log.Read(t.PreparedOffset)
 	switch {
 	case errors.Is(err, mappedfile.ErrOutOfRange), errors.Is(err, mappedfile.ErrCorrupt):
-		return half{}, nil, errors.Join(ErrNoPrepared, err)
+		return r, v, errors.Join(ErrNoPrepared, err)
 	case err != nil:
-		return half{}, nil, err
-	}
-	defer v.Release()
-	switch {
+		return r, v, err
 	case string(r.Topic) != HalfTopicName || r.QueueID != 0:
-		return half{}, nil, ErrNoPrepared
+		err = ErrNoPrepared
 	case string(message.Lookup(r.Properties, message.PropertyProducerGroup)) != t.ProducerGroup:
-		return half{}, nil, ErrWrongGroup
+		err = ErrWrongGroup
 	case r.QueueOffset != t.Number:
-		return half{}, nil, ErrWrongNumber
+		err = ErrWrongNumber
 	}
-	return halfOf(&r), r.Message(), nil
+	if err != nil {
+		v.Release()
+	}
+	return r, v, err
 }
 
 // commit appends the message of a half one to its real queue; the property text stays as it is (protocol.md E1).
-func (e *halfEngine) commit(ctx context.Context, m *message.Message, preparedOffset int64) (PutResult, error) {
+func (e *halfEngine) commit(ctx context.Context, m message.Message, preparedOffset int64) (PutResult, error) {
 	topic, id, ok := realQueue(m.Properties)
 	if !ok {
 		return PutResult{}, &commitlog.LimitError{What: "half message", Text: "its REAL_TOPIC and REAL_QID name no queue"}
 	}
-	committed := *m
-	committed.Topic, committed.QueueID = topic, id
-	committed.SysFlag, committed.PreparedTransactionOffset = m.SysFlag.WithTransaction(message.FlagCommit), preparedOffset
+	m.Topic, m.QueueID = topic, id
+	m.SysFlag, m.PreparedTransactionOffset = m.SysFlag.WithTransaction(message.FlagCommit), preparedOffset
 	queue, err := e.store.queue(topic, id)
 	if err != nil {
 		return PutResult{}, err
 	}
-	return e.store.append(ctx, &committed, queue, false)
+	return e.store.append(ctx, &m, queue, false)
 }
 
 // realQueue is the queue that a half message is meant for.
@@ -213,11 +218,10 @@ func (e *halfEngine) op(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	p, err := e.properties("", message.PropertyTags, opTag, message.PropertyWait, "true")
-	if err != nil {
-		return err
-	}
-	res, err := e.store.append(ctx, &message.Message{Topic: OpTopicName, Body: strconv.AppendInt(nil, number, 10), Properties: p}, queue, false)
+	var digits [20]byte
+	res, err := e.store.append(ctx, &message.Message{
+		Topic: OpTopicName, Body: strconv.AppendInt(digits[:0], number, 10), Properties: e.opProperties,
+	}, queue, false)
 	if res.Size > 0 {
 		e.set.op(res.QueueOffset, number)
 	}

@@ -77,6 +77,9 @@ func (h *half) describe(properties string) {
 
 // parseOffset reads a number of a property or an op message; -1 for what is none.
 func parseOffset(s string) int64 {
+	if s == "" { // for most messages; an error would cost memory
+		return -1
+	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
 		return -1

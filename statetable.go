@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -18,6 +19,7 @@ type stateEngine struct {
 	store   *Store
 	tx      *recovery.Transactions
 	numbers numbers
+	claims  claims
 	// lastFile is the greatest file of the table that a number was handed out for, -1 for none; it only grows. Began tells,
 	// with one place, when it does.
 	lastFile atomic.Int64
@@ -25,7 +27,7 @@ type stateEngine struct {
 }
 
 func newStateEngine(s *Store) *stateEngine {
-	e := &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}, began: make(chan struct{}, 1)}
+	e := &stateEngine{store: s, tx: s.tx, numbers: numbers{s.tx.States.Next()}, claims: claims{taken: make(map[int64]struct{})}, began: make(chan struct{}, 1)}
 	e.lastFile.Store(-1)
 	return e
 }
@@ -53,53 +55,62 @@ func (e *stateEngine) put(ctx context.Context, m *message.Message) (PutResult, e
 
 // end appends the commit or rollback record; the dispatch then closes the table's record and notes it in the redo log.
 func (e *stateEngine) end(ctx context.Context, t TransactionEnd) (PutResult, error) {
-	m, number, err := e.preparedMessage(t)
-	if err != nil {
+	r, v, err := e.store.log.Read(t.PreparedOffset)
+	switch {
+	case errors.Is(err, mappedfile.ErrOutOfRange), errors.Is(err, mappedfile.ErrCorrupt):
+		return PutResult{}, errors.Join(ErrNoPrepared, err)
+	case err != nil:
 		return PutResult{}, err
 	}
-	if !e.store.claim(t.PreparedOffset) {
+	defer v.Release()
+	if err := e.fits(&r, t); err != nil {
+		return PutResult{}, err
+	}
+	if !e.claims.take(t.PreparedOffset, e.store.dispatched.Load()) {
 		return PutResult{}, ErrAlreadyEnded
 	}
-	res, err := PutResult{}, e.stillOpen(t.PreparedOffset, number)
+	res, err := PutResult{}, e.stillOpen(t.PreparedOffset, r.QueueOffset)
 	if err == nil {
-		res, err = e.appendEnd(ctx, t, m, number)
+		res, err = e.appendEnd(ctx, t, borrowed(&r), r.QueueOffset)
 	}
 	end := int64(0)
 	if res.Size > 0 {
 		end = res.PhysicalOffset + int64(res.Size)
 	}
-	e.store.settleClaim(t.PreparedOffset, end)
+	e.claims.settle(t.PreparedOffset, end)
 	return res, err
 }
 
-// preparedMessage reads the message that is to be ended and compares it with the request. It gives the number that the message carries.
-func (e *stateEngine) preparedMessage(t TransactionEnd) (*message.Message, int64, error) {
-	r, v, err := e.store.log.Read(t.PreparedOffset)
+// fits compares the record that is to be ended with the request.
+func (e *stateEngine) fits(r *commitlog.Record, t TransactionEnd) error {
 	switch {
-	case errors.Is(err, mappedfile.ErrOutOfRange), errors.Is(err, mappedfile.ErrCorrupt):
-		return nil, 0, errors.Join(ErrNoPrepared, err)
-	case err != nil:
-		return nil, 0, err
-	}
-	defer v.Release()
-	if r.SysFlag.Transaction() != message.FlagPrepared {
-		return nil, 0, ErrNoPrepared
-	}
-	if string(message.Lookup(r.Properties, message.PropertyProducerGroup)) != t.ProducerGroup {
-		return nil, 0, ErrWrongGroup
-	}
-	if r.QueueOffset != t.Number {
+	case r.SysFlag.Transaction() != message.FlagPrepared:
+		return ErrNoPrepared
+	case string(message.Lookup(r.Properties, message.PropertyProducerGroup)) != t.ProducerGroup:
+		return ErrWrongGroup
+	case r.QueueOffset != t.Number:
 		// After a conflict of numbers a check hands out the table's, not the message's (R-B-66).
 		if rec, err := e.tx.States.Get(t.Number); err != nil || rec.CommitOffset != t.PreparedOffset {
-			return nil, 0, ErrWrongNumber
+			return ErrWrongNumber
 		}
 	}
-	return r.Message(), r.QueueOffset, nil
+	return nil
 }
 
-// stillOpen says whether the table has the transaction as open, or does not have it yet.
+// borrowed is the message of a record; its body is that of the record.
+func borrowed(r *commitlog.Record) message.Message {
+	return message.Message{
+		Topic: string(r.Topic), QueueID: r.QueueID, Flag: r.Flag, SysFlag: r.SysFlag, BornTimestamp: r.BornTimestamp, BornHost: r.BornHost,
+		StoreHost: r.StoreHost, ReconsumeTimes: r.ReconsumeTimes, Body: r.Body, Properties: message.Properties(r.Properties),
+	}
+}
+
+// stillOpen says whether the table has the transaction as open, or does not have it yet: what is dispatched later than the
+// caller has claimed it cannot be ended.
 func (e *stateEngine) stillOpen(offset, number int64) error {
-	dispatched := e.store.dispatched.Load() // before the table is looked at, which the dispatch may fill meanwhile
+	if e.store.dispatched.Load() <= offset {
+		return nil
+	}
 	rec, err := e.tx.States.Get(number)
 	if err == nil && rec.CommitOffset == offset {
 		if rec.State == txstate.Prepared {
@@ -107,27 +118,64 @@ func (e *stateEngine) stillOpen(offset, number int64) error {
 		}
 		return ErrAlreadyEnded
 	}
-	if _, err := e.tx.States.FindByOffset(offset); err == nil || !errors.Is(err, txstate.ErrNotFound) {
-		return err
+	if _, err = e.tx.States.FindByOffset(offset); errors.Is(err, txstate.ErrNotFound) {
+		return ErrAlreadyEnded
 	}
-	if dispatched <= offset {
-		return nil // its own dispatch was still to come
-	}
-	return ErrAlreadyEnded
+	return err
 }
 
-func (e *stateEngine) appendEnd(ctx context.Context, t TransactionEnd, m *message.Message, number int64) (PutResult, error) {
+func (e *stateEngine) appendEnd(ctx context.Context, t TransactionEnd, m message.Message, number int64) (PutResult, error) {
 	m.PreparedTransactionOffset = t.PreparedOffset
 	if !t.Commit {
 		m.SysFlag, m.Body = m.SysFlag.WithTransaction(message.FlagRollback), nil
-		return e.store.append(ctx, m, fixed(number), false)
+		return e.store.append(ctx, &m, fixed(number), false)
 	}
 	m.SysFlag = m.SysFlag.WithTransaction(message.FlagCommit)
 	queue, err := e.store.queue(m.Topic, m.QueueID)
 	if err != nil {
 		return PutResult{}, err
 	}
-	return e.store.append(ctx, m, queue, false)
+	return e.store.append(ctx, &m, queue, false)
+}
+
+// claims remembers which transactions are being ended, from the look whether they are open until the dispatch has noted the
+// end, so that two ends at the same moment do not both count.
+type claims struct {
+	mu    sync.Mutex
+	taken map[int64]struct{} // prepared offsets
+	ended []claimed          // those whose end is appended, about in log order, from first on
+	first int
+}
+
+type claimed struct{ preparedOffset, end int64 }
+
+// take claims the end of a transaction; false: somebody has claimed it. All before dispatched is in the table.
+func (c *claims) take(preparedOffset, dispatched int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.taken[preparedOffset]; taken {
+		return false
+	}
+	for ; c.first < len(c.ended) && c.ended[c.first].end <= dispatched; c.first++ {
+		delete(c.taken, c.ended[c.first].preparedOffset)
+	}
+	if c.first > len(c.ended)/2 {
+		c.ended = append(c.ended[:0], c.ended[c.first:]...)
+		c.first = 0
+	}
+	c.taken[preparedOffset] = struct{}{}
+	return true
+}
+
+// settle says behind which offset the record of a claimed end lies; 0: it was not written.
+func (c *claims) settle(preparedOffset, end int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end == 0 {
+		delete(c.taken, preparedOffset)
+		return
+	}
+	c.ended = append(c.ended, claimed{preparedOffset, end})
 }
 
 // fixed is a queue offset that is given and not counted.

@@ -103,40 +103,6 @@ func (s *Store) OpenTransactions(ctx context.Context) iter.Seq2[OpenTransaction,
 	}
 }
 
-// ending remembers which transactions are being ended, from the check that they are open until the dispatch has noted the
-// end, so that two ends at the same moment do not both count.
-type ending map[int64]int64 // prepared offset -> offset behind the end's record; maxOffset while it is not yet appended
-
-const maxOffset = int64(^uint64(0) >> 1)
-
-// begin claims the end of a transaction; false: somebody has claimed it.
-func (s *Store) claim(preparedOffset int64) bool {
-	s.endMu.Lock()
-	defer s.endMu.Unlock()
-	if _, taken := s.ending[preparedOffset]; taken {
-		return false
-	}
-	done := s.dispatched.Load()
-	for at, end := range s.ending {
-		if end <= done {
-			delete(s.ending, at)
-		}
-	}
-	s.ending[preparedOffset] = maxOffset
-	return true
-}
-
-// settleClaim says where the claimed end was written; 0: it was not.
-func (s *Store) settleClaim(preparedOffset, end int64) {
-	s.endMu.Lock()
-	defer s.endMu.Unlock()
-	if end == 0 {
-		delete(s.ending, preparedOffset)
-		return
-	}
-	s.ending[preparedOffset] = end
-}
-
 // StateTableInfo says what the transaction structures of 3.1 hold.
 type StateTableInfo struct {
 	First, Next int64 // number of the first record, and the one that the next prepared message gets
