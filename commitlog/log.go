@@ -282,7 +282,7 @@ func (l *Log) appendRaw(offset int64, b []byte) error {
 		}
 		b = b[n:]
 	}
-	l.lastTime = l.opts.Now()
+	l.lastTime = 0 // not known: the records are another clock's
 	return nil
 }
 
