@@ -1,0 +1,89 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// The table and the redo log are listed as the real ones hold them, for all stores of 3.1.4, and an export leaves each as it
+// is: what it writes are half messages that can be committed, with the message's own bytes (R-B-64, R-B-69, R-B-70).
+func TestTransactionsOfGoldenStoresAreListedAndExported(t *testing.T) {
+	for _, name := range golden.Names("3.1.4") {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			dir, want := golden.Unpack(t, name), golden.Load(t, name)
+			before := golden.Snapshot(t, dir)
+			list, _, _ := rows[txRow](t, "tx", dir)
+			var table []golden.StateRecord
+			for _, r := range list {
+				table = append(table, golden.StateRecord{
+					Number: r.Index, PhysicalOffset: r.ClOffset, Size: r.Size, StoredAt: int32(r.Timestamp), GroupHash: r.GroupHash, State: r.State,
+				})
+			}
+			require.ElementsMatch(t, want.StateTable(), table)
+			redo, _, _ := rows[redoRow](t, "tx", dir, "--redo")
+			var units []golden.Unit
+			for _, r := range redo {
+				units = append(units, golden.Unit{Index: r.Index, PhysicalOffset: r.Offset, Size: r.Size, TagsCode: r.TagsCode})
+			}
+			require.ElementsMatch(t, want.RedoLog(), units)
+
+			out := filepath.Join(t.TempDir(), "out")
+			moved, _, _ := rows[txExported](t, "tx", "export", "--half", dir, out, "--segment-size", "65536", "--index-slots", "100", "--index-entries", "400")
+			require.Equal(t, before, golden.Snapshot(t, dir))
+			var open []int64
+			for _, tx := range want.Derived().OpenTransactions {
+				open = append(open, tx.PhysicalOffset)
+			}
+			var got []int64
+			for _, r := range moved {
+				got = append(got, r.PhysicalOffset)
+			}
+			require.ElementsMatch(t, open, got)
+			commitExported(t, out, moved, want)
+		})
+	}
+}
+
+func commitExported(t *testing.T, out string, moved []txExported, want *golden.Expected) {
+	t.Helper()
+	s, err := rocketstore.Open(out, &rocketstore.Options{HoldDelayed: true})
+	require.NoError(t, err)
+	for _, r := range moved {
+		if r.Result != txDone {
+			require.Empty(t, r.Group)
+			continue
+		}
+		res, err := s.EndTransaction(t.Context(), rocketstore.TransactionEnd{
+			ProducerGroup: r.Group, PreparedOffset: r.HalfOffset, Number: r.HalfQueue, Commit: true,
+		})
+		require.NoError(t, err)
+		m, err := s.MessageAt(res.PhysicalOffset)
+		require.NoError(t, err)
+		for _, w := range want.Records() {
+			if w.PhysicalOffset != r.PhysicalOffset {
+				continue
+			}
+			require.Equal(t, w.Topic, m.Topic)
+			require.Equal(t, w.QueueID, m.QueueID)
+			require.Equal(t, w.BodyCRC, message.CRC(m.Body))
+			require.Equal(t, w.Flag, m.Flag)
+			require.Equal(t, w.BornTimestamp, m.BornTimestamp)
+			for k, v := range w.Properties {
+				have, _ := m.Properties.Get(k)
+				require.Equal(t, v, have)
+			}
+		}
+	}
+	for tx, err := range s.OpenTransactions(t.Context()) {
+		require.NoError(t, err)
+		require.Fail(t, "still open", "%+v", tx)
+	}
+	require.NoError(t, s.Close(t.Context()))
+}
