@@ -16,7 +16,10 @@ import (
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/redolog"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
 // The tests here are of what the crash images found, one for each mended bug.
@@ -276,4 +279,62 @@ func fileBytes(t *testing.T, fsys mappedfile.FS, name string) []byte {
 	s, err := diskContent(fsys, name)
 	require.NoError(t, err)
 	return []byte(s)
+}
+
+// Whoever loses the redo log, or its last files, after a kill still finds what is open: the log is read from its start
+// (R-B-57, R-E-066).
+func TestLostRedoLogIsMadeAgain(t *testing.T) {
+	for _, keep := range []int{0, 1} {
+		o := small()
+		o.FS, o.Dialect, o.RedoSegmentSize, o.Recovery.VerifyBytes = memfs.New(), "3.1", 40, 1
+		o.NoIndex = true // it would have the log read from its start
+		s, err := rocketstore.Open("", o)
+		require.NoError(t, err)
+		for i := range 60 {
+			m := msg("T", 0, strings.Repeat(".", 300), "tag", "")
+			if i < 3 {
+				m.SysFlag = m.SysFlag.WithTransaction(message.FlagPrepared)
+			}
+			_, err := s.Put(t.Context(), m)
+			require.NoError(t, err)
+		}
+		_, end := s.Bounds()
+		require.NoError(t, s.WaitDispatched(t.Context(), end))
+		require.NoError(t, s.Checkpoint(t.Context()))
+		require.NoError(t, s.Abandon())
+		files, err := o.FS.ReadDir(redolog.Dir)
+		require.NoError(t, err)
+		for _, f := range files[keep:] {
+			require.NoError(t, o.FS.Remove(redolog.Dir+"/"+f.Name()))
+		}
+		s, err = rocketstore.Open("", o)
+		require.NoError(t, err)
+		require.Len(t, openSet(t, s), 3)
+		require.NoError(t, s.Close(t.Context()))
+	}
+}
+
+// The folders of the transactions are durable before anything in them counts as durable (R-E-013).
+func TestTransactionFoldersAreDurable(t *testing.T) {
+	disk := crashfs.New(memfs.New())
+	o := small()
+	o.FS, o.Dialect = disk, "3.1"
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), msg("T", 0, "of no transaction", "tag", ""))
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	s, err = rocketstore.Open("", o) // finds the folders there
+	require.NoError(t, err)
+	m := msg("T", 0, "prepared", "tag", "")
+	m.SysFlag = m.SysFlag.WithTransaction(message.FlagPrepared)
+	_, err = s.Put(t.Context(), m)
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	o.FS = disk.Image(0)
+	for _, dir := range []string{redolog.Dir, txstate.Dir} {
+		files, err := o.FS.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+	}
 }

@@ -161,7 +161,7 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	s.checkMu.Lock()
 	defer s.checkMu.Unlock()
 	// Read before the syncs: the checkpoint may claim only what they covered (R-E-062).
-	offset, logics := s.dispatched.Load(), s.live.StoreTime()
+	offset, logics, redo := s.dispatched.Load(), s.live.StoreTime(), s.redoEnd()
 	_, physic, err := s.log.Sync()
 	if err != nil {
 		return err
@@ -184,7 +184,16 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 			return err
 		}
 		s.checkpoint = c
-		return s.saveMarker(&recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: offset})
+		return s.saveMarker(&recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: offset, RedoEnd: redo})
 	}
 	return nil
+}
+
+// redoEnd is the index behind the last unit of the redo log, 0 without one.
+func (s *Store) redoEnd() int64 {
+	if s.tx == nil {
+		return 0
+	}
+	_, end := s.tx.Redo.Bounds()
+	return end
 }

@@ -63,7 +63,7 @@ func (s *Store) identify() error {
 	}
 	if h := note.Clean; h != nil {
 		s.shape.hint = &recovery.Hint{
-			LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched,
+			LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, RedoEnd: h.RedoEnd,
 			SameBoot: h.Boot != "" && h.Boot == mappedfile.BootID(s.fsys),
 		}
 	}
@@ -157,7 +157,8 @@ func (s *Store) saveMarker(h *recovery.Hint) error {
 		m.StateSegmentSize, m.RedoSegmentSize = s.shape.stateSegment, s.shape.redoSegment
 	}
 	m.Clean = &config.CleanStop{
-		LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, Boot: mappedfile.BootID(s.fsys),
+		LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, RedoEnd: h.RedoEnd,
+		Boot: mappedfile.BootID(s.fsys),
 	}
 	return config.SaveMarker[mappedfile.File](s.fsys, m)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +157,7 @@ func (s *Store) open(ctx context.Context) error {
 	s.live, s.checkpoint = live, parts.Checkpoint
 	s.dispatched.Store(live.Offset())
 	// What recovery replayed is durable, so our note may say so.
-	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset()}
+	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset(), RedoEnd: s.redoEnd()}
 	// The note goes before the folders of a state table, which alone would show a store of 3.1.
 	if err := errors.Join(s.resumeIdle(), s.saveMarker(begun), s.startEngine()); err != nil {
 		return err
@@ -261,8 +262,14 @@ func (s *Store) startEngine() error {
 		if err := s.fsys.MkdirAll(dir, dirPerm); err != nil {
 			return err
 		}
+		for dir != "." { // whoever makes files in it later finds it there, and syncs its own names only
+			dir = path.Dir(dir)
+			if err := s.fsys.SyncDir(dir); err != nil {
+				return err
+			}
+		}
 	}
-	return s.fsys.SyncDir(".")
+	return nil
 }
 
 // Report says what opening found and did.
@@ -318,7 +325,8 @@ func (s *Store) settle(ctx context.Context) error {
 	}
 	_, end := s.log.Bounds()
 	return s.saveMarker(&recovery.Hint{
-		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, Fingerprint: recovery.Fingerprint(s.queues, s.index, s.tx),
+		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, RedoEnd: s.redoEnd(),
+		Fingerprint: recovery.Fingerprint(s.queues, s.index, s.tx),
 	})
 }
 

@@ -32,7 +32,8 @@ type CleanStop struct {
 	LastRecord  int64  `json:"lastRecord"`
 	Fingerprint uint64 `json:"fingerprint,string"`
 	Dispatched  int64  `json:"dispatched"`
-	Boot        string `json:"boot,omitempty"` // the run of the system, as mappedfile.BootID names it
+	RedoEnd     int64  `json:"redoEnd,omitempty"` // a unit's index, not an offset
+	Boot        string `json:"boot,omitempty"`    // the run of the system, as mappedfile.BootID names it
 }
 
 // LoadMarker reads the note of a store directory. It matches fs.ErrNotExist when there is none, or none that can be read: it

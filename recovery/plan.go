@@ -33,6 +33,7 @@ type Hint struct {
 	LastRecord  int64  // physical offset of the last record, -1 none
 	Fingerprint uint64 // of all queues' ends and the index, see [Fingerprint]
 	Dispatched  int64  // log and all derived structures were durable up to here
+	RedoEnd     int64  // index behind the last unit of the redo log that was durable then, 0: not known
 	SameBoot    bool   // the system has run without a break since, so a power cut has taken nothing
 }
 

@@ -96,6 +96,11 @@ func (p *planner) needs(start int64) (int64, string) {
 	if from, why := p.indexNeeds(); from >= 0 {
 		lower(from, why)
 	}
+	if p.Tx != nil && p.Hint != nil {
+		if _, end := p.Tx.Redo.Bounds(); end < p.Hint.RedoEnd {
+			lower(p.d.LogStart, fmt.Sprintf("the redo log has %d units, %d were durable at our last checkpoint", end, p.Hint.RedoEnd))
+		}
+	}
 	return need, reason
 }
 
