@@ -116,7 +116,7 @@ func (b *Broker) endTransaction(ctx context.Context, _ *remoting.Conn, req *remo
 	default:
 		return nil, nil
 	}
-	switch _, err := b.store.EndTransaction(ctx, end); {
+	switch _, err := b.store.EndTransaction(context.WithoutCancel(ctx), end); { // also when the connection ends meanwhile
 	case errors.Is(err, rocketstore.ErrAlreadyEnded), errors.Is(err, rocketstore.ErrSyncTimeout): // a commit that came twice is done
 	case err != nil:
 		return nil, err

@@ -78,7 +78,8 @@ func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 	if err != nil {
 		return nil, err
 	}
-	resp, err := b.sendChecked(ctx, c, req, s)
+	// What was read is stored, also when the connection ends meanwhile: a client that sends without an answer may close at once.
+	resp, err := b.sendChecked(context.WithoutCancel(ctx), c, req, s)
 	if err == nil {
 		return resp, nil
 	}

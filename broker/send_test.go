@@ -1,9 +1,11 @@
 package broker_test
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -185,4 +187,21 @@ func TestCapturedSendsOfRealClientsAreStored(t *testing.T) { // R-F-06, R-D-149
 			require.Positive(t, w.broker.Stats().Sent)
 		})
 	}
+}
+
+func TestWhatWasReadIsStoredThoughTheConnectionEnds(t *testing.T) { // as when a client sends without an answer and stops
+	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
+		w.peer().puts("T", "first")
+		for range 20 {
+			p := w.peer()
+			for range 10 {
+				req := outgoing{topic: "T", body: "oneway"}.request(remoting.SendMessageV2)
+				require.NoError(t, p.c.Oneway(context.Background(), "broker", req))
+			}
+			require.Equal(t, remoting.Success, p.ask(remoting.GetMaxOffset, queueFields("T", 0)...).Code) // all was read
+			p.c.Disconnect("broker")
+		}
+		synctest.Wait()
+		require.Equal(t, int64(201), w.broker.Stats().Sent)
+	})
 }

@@ -121,11 +121,14 @@ func goSends(t *testing.T, namesrvs, topic string) (want []string) {
 
 // TestTheGoClientUsesOurBroker has the real Go client send and consume in every way. R-F-06 to R-F-11, R-F-21.
 func TestTheGoClientUsesOurBroker(t *testing.T) {
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("HOME", t.TempDir()) // below which the client, when its process starts, looks for the offsets of broadcast
 	if !inNamespace(t) {
 		return
 	}
 	rlog.SetLogLevel("fatal")
-	require.NoError(t, os.Setenv("HOME", t.TempDir())) // where broadcast offsets go
 	const topic = "TopicGo"
 	ns := startOurs(t, namesrv.Options{})
 	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10911, NameServers: []string{ns.addr}, Dir: t.TempDir()})
