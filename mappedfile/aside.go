@@ -2,7 +2,9 @@ package mappedfile
 
 import (
 	"errors"
+	"hash/fnv"
 	"io/fs"
+	"strconv"
 	"strings"
 )
 
@@ -11,7 +13,16 @@ const asidePrefix = "rocketstore.new."
 
 // asideName is where a file is made before it gets its name. It is not in the file's own directory, where RocketMQ takes
 // every name for that of a segment.
-func asideName(name string) string { return asidePrefix + strings.ReplaceAll(name, "/", ".") }
+func asideName(name string) string {
+	const longest = 200 // a name may have 255 bytes
+	flat := strings.ReplaceAll(name, "/", ".")
+	if len(flat) > longest {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(name))
+		flat = strconv.FormatUint(h.Sum64(), 16)
+	}
+	return asidePrefix + flat
+}
 
 // RemoveAside removes files that a killed process was making. Only the writer may call it.
 func RemoveAside(fsys FS) error {

@@ -1,6 +1,7 @@
 package mappedfile_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,4 +33,16 @@ func TestKilledWhileMakingASegment(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(root), 1)
 	}
+}
+
+// A segment can be made however long its directory's name is.
+func TestSegmentInADirectoryWithALongName(t *testing.T) {
+	fsys, err := mappedfile.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	dir := "consumequeue/%RETRY%" + strings.Repeat("g", 240) + "/0"
+	q, err := mappedfile.Open(fsys, dir, &mappedfile.Options{SegmentSize: 4096})
+	require.NoError(t, err)
+	_, err = q.Append([]byte("x"))
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
 }
