@@ -157,6 +157,8 @@ func TestTheGoClientUsesOurBroker(t *testing.T) {
 		require.NoError(t, c.Shutdown())
 	}
 
+	// The client does not wait until the offsets that it sends last are taken: the broker must not stop before it has read them.
+	eventually(t, patience, &javaProcess{log: &tail{}}, "the end of the consumers", func() bool { return b.broker.Stats().ConsumerGroups == 0 })
 	b.stop(t)
 	b.start(t)
 	eventually(t, patience, &javaProcess{log: &tail{}}, "registration after the restart", func() bool { return len(ns.brokers(t, topic)) == 1 })
