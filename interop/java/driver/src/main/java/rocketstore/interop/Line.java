@@ -65,6 +65,21 @@ public interface Line {
 
     List<Put> put(List<Message> messages, boolean batch) throws Exception;
 
+    /** Ends the transaction of a prepared message as the broker of 3.1 does; null when it does not find the message. */
+    default Put end(long prepared, boolean commit) throws Exception {
+        throw new UnsupportedOperationException("no state table");
+    }
+
+    /** What one round of 3.1's check-back asks: group hash, number in the table, physical offset and size of each. */
+    default List<long[]> checks() throws Exception {
+        throw new UnsupportedOperationException("no state table");
+    }
+
+    /** The number that the next prepared message of 3.1 gets. */
+    default long nextNumber() throws Exception {
+        throw new UnsupportedOperationException("no state table");
+    }
+
     /** The times of the checkpoint: physic, logics, index. */
     long[] checkpoint() throws Exception;
 }

@@ -31,6 +31,8 @@ import java.util.Map;
  * at       offsets[]             the records at these physical offsets
  * query    keys[{topic,key}]     the physical offsets that the index finds for each
  * put      messages[], batch     puts them and waits until they are dispatched
+ * end      ends[{offset,commit}]  ends transactions of 3.1 and waits until that is dispatched
+ * checks                         what one round of 3.1's check-back asks, and the number of the next prepared message
  * shutdown                       stops the store cleanly
  * halt                           ends the process at once, as a kill does
  * </pre>
@@ -84,6 +86,8 @@ public final class StoreDriver {
             case "at" -> answer.add("records", at(command.getAsJsonArray("offsets")));
             case "query" -> answer.add("hits", query(command.getAsJsonArray("keys")));
             case "put" -> put(command, answer);
+            case "end" -> end(command.getAsJsonArray("ends"), answer);
+            case "checks" -> checks(answer);
             case "shutdown" -> line.shutdown();
             case "halt" -> answer.addProperty("halt", true);
             default -> throw new IllegalArgumentException("unknown command " + name);
@@ -217,8 +221,39 @@ public final class StoreDriver {
         for (JsonElement e : command.getAsJsonArray("messages")) {
             messages.add(message(e.getAsJsonObject()));
         }
+        results(line.put(messages, command.has("batch") && command.get("batch").getAsBoolean()), answer);
+    }
+
+    private void end(JsonArray ends, JsonObject answer) throws Exception {
+        List<Line.Put> puts = new ArrayList<>();
+        for (JsonElement e : ends) {
+            JsonObject end = e.getAsJsonObject();
+            Line.Put put = line.end(end.get("offset").getAsLong(), end.get("commit").getAsBoolean());
+            if (put == null) {
+                throw new IllegalStateException("no prepared message at " + end.get("offset"));
+            }
+            puts.add(put);
+        }
+        results(puts, answer);
+    }
+
+    private void checks(JsonObject answer) throws Exception {
+        JsonArray checks = new JsonArray();
+        for (long[] c : line.checks()) {
+            JsonObject check = new JsonObject();
+            check.addProperty("groupHash", c[0]);
+            check.addProperty("number", c[1]);
+            check.addProperty("offset", c[2]);
+            check.addProperty("size", c[3]);
+            checks.add(check);
+        }
+        answer.add("checks", checks);
+        answer.addProperty("nextNumber", line.nextNumber());
+    }
+
+    private void results(List<Line.Put> puts, JsonObject answer) throws Exception {
         JsonArray results = new JsonArray();
-        for (Line.Put p : line.put(messages, command.has("batch") && command.get("batch").getAsBoolean())) {
+        for (Line.Put p : puts) {
             JsonObject r = new JsonObject();
             r.addProperty("status", p.status());
             r.addProperty("ok", p.ok());

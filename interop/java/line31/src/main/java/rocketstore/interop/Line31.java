@@ -3,8 +3,10 @@ package rocketstore.interop;
 import com.alibaba.rocketmq.common.MixAll;
 import com.alibaba.rocketmq.common.TopicFilterType;
 import com.alibaba.rocketmq.common.message.MessageAccessor;
+import com.alibaba.rocketmq.common.message.MessageConst;
 import com.alibaba.rocketmq.common.message.MessageDecoder;
 import com.alibaba.rocketmq.common.message.MessageExt;
+import com.alibaba.rocketmq.common.sysflag.MessageSysFlag;
 import com.alibaba.rocketmq.store.ConsumeQueue;
 import com.alibaba.rocketmq.store.DefaultMessageStore;
 import com.alibaba.rocketmq.store.GetMessageResult;
@@ -16,6 +18,7 @@ import com.alibaba.rocketmq.store.StoreCheckpoint;
 import com.alibaba.rocketmq.store.config.MessageStoreConfig;
 import com.alibaba.rocketmq.store.index.IndexService;
 import com.alibaba.rocketmq.store.schedule.ScheduleMessageService;
+import com.alibaba.rocketmq.store.transaction.TransactionStateService;
 import com.google.gson.JsonObject;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -26,6 +29,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Queue;
+import java.util.Timer;
+import java.util.TimerTask;
 import java.util.TreeMap;
 
 /** The store of com.alibaba.rocketmq 3.1.4. */
@@ -41,6 +46,22 @@ public final class Line31 implements Line {
         }
     }
 
+    /** Keeps the tasks of the check-back, so that a round is made when it is asked for and not a minute later. */
+    private static final class Rounds extends Timer {
+        private final List<TimerTask> tasks = new ArrayList<>();
+
+        Rounds() {
+            super(true);
+        }
+
+        @Override
+        public void scheduleAtFixedRate(TimerTask task, long delay, long period) {
+            tasks.add(task);
+        }
+    }
+
+    private final List<long[]> asked = new ArrayList<>();
+    private Rounds rounds;
     private DefaultMessageStore store;
     private Object dispatch; // its class is not public
     private Method remaining;
@@ -52,7 +73,10 @@ public final class Line31 implements Line {
         Properties p = new Properties();
         p.putAll(settings);
         MixAll.properties2Object(p, config);
-        store = new DefaultMessageStore(config);
+        store = new DefaultMessageStore(config,
+            (hash, number, offset, size) -> asked.add(new long[] {hash, number, offset, size}));
+        rounds = new Rounds();
+        field(TransactionStateService.class, "timer").set(store.getTransactionStateService(), rounds);
         field(DefaultMessageStore.class, "scheduleMessageService").set(store, new IdleSchedule(store));
         dispatch = field(DefaultMessageStore.class, "dispatchMessageService").get(store);
         remaining = dispatch.getClass().getMethod("hasRemainMessage");
@@ -213,14 +237,46 @@ public final class Line31 implements Line {
         }
         List<Put> results = new ArrayList<>();
         for (Message m : messages) {
-            PutMessageResult r = store.putMessage(inner(m));
-            var a = r.getAppendMessageResult();
-            results.add(a == null
-                ? new Put(r.getPutMessageStatus().name(), false, -1, -1, 0, 0, "")
-                : new Put(r.getPutMessageStatus().name(), r.isOk(), a.getWroteOffset(), a.getLogicsOffset(), a.getWroteBytes(),
-                    a.getStoreTimestamp(), a.getMsgId()));
+            results.add(result(store.putMessage(inner(m))));
         }
         return results;
+    }
+
+    @Override
+    public Put end(long prepared, boolean commit) {
+        MessageExt m = store.lookMessageByOffset(prepared);
+        if (m == null) {
+            return null;
+        }
+        int type = commit ? MessageSysFlag.TransactionCommitType : MessageSysFlag.TransactionRollbackType;
+        MessageExtBrokerInner msg = inner(new Message(m.getTopic(), m.getQueueId(), commit ? m.getBody() : null, m.getFlag(),
+            MessageSysFlag.resetTransactionValue(m.getSysFlag(), type), m.getBornTimestamp(), (InetSocketAddress) m.getBornHost(),
+            (InetSocketAddress) m.getStoreHost(), m.getReconsumeTimes(), m.getProperties()));
+        msg.setWaitStoreMsgOK(false);
+        MessageAccessor.clearProperty(msg, MessageConst.PROPERTY_DELAY_TIME_LEVEL);
+        msg.setQueueOffset(m.getQueueOffset());
+        msg.setPreparedTransactionOffset(prepared);
+        return result(store.putMessage(msg));
+    }
+
+    @Override
+    public List<long[]> checks() {
+        asked.clear();
+        rounds.tasks.forEach(TimerTask::run);
+        return List.copyOf(asked);
+    }
+
+    @Override
+    public long nextNumber() {
+        return store.getTransactionStateService().getTranStateTableOffset().get();
+    }
+
+    private static Put result(PutMessageResult r) {
+        var a = r.getAppendMessageResult();
+        return a == null
+            ? new Put(r.getPutMessageStatus().name(), false, -1, -1, 0, 0, "")
+            : new Put(r.getPutMessageStatus().name(), r.isOk(), a.getWroteOffset(), a.getLogicsOffset(), a.getWroteBytes(),
+                a.getStoreTimestamp(), a.getMsgId());
     }
 
     private static MessageExtBrokerInner inner(Message m) {
