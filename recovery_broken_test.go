@@ -5,14 +5,18 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/internal/golden"
+	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -92,4 +96,80 @@ func TestADamagedTableIsARefusal(t *testing.T) {
 	var damage *config.DamageError
 	require.ErrorAs(t, err, &damage)
 	require.Equal(t, before, golden.Snapshot(t, h.dir))
+}
+
+// What the redo log says of records that a gap took away holds: an ended transaction stays ended, whether its own message or
+// its end is gone, and one whose message is gone is not open; after a kill as after a clean stop (R-B-50, R-B-55, R-E-009).
+func TestEndedTransactionsStayEndedWhenAGapTakesTheirEnds(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		o := small()
+		o.Dialect, o.SegmentSize = "3.1", 4096
+		dir := t.TempDir()
+		s := open(t, dir, o)
+		put := prepare(t, s, 90)
+		commit(t, s, put[:20]...)
+		_, end := s.Bounds()
+		require.NoError(t, s.WaitDispatched(t.Context(), end))
+		open1 := openSet(t, s)
+		commit(t, s, put[20:40]...)
+		_, end = s.Bounds()
+		require.NoError(t, s.WaitDispatched(t.Context(), end))
+		wantOpen := openSet(t, s)
+		require.Len(t, open1, 70)
+		require.Len(t, wantOpen, 50)
+		require.NoError(t, s.Close(t.Context()))
+		segments, err := os.ReadDir(filepath.Join(dir, "commitlog"))
+		require.NoError(t, err)
+		require.Greater(t, len(segments), 4)
+		for _, i := range []int{1, len(segments) - 2} { // prepared messages, and ends
+			lost, ok := mappedfile.ParseSegmentName(segments[i].Name())
+			require.True(t, ok)
+			remove(t, filepath.Join(dir, "commitlog", segments[i].Name()))
+			wantOpen = slices.DeleteFunc(wantOpen, func(tx golden.OpenTransaction) bool {
+				return lost <= tx.PhysicalOffset && tx.PhysicalOffset < lost+o.SegmentSize
+			})
+		}
+		remove(t, filepath.Join(dir, "config/rocketstore.json"))
+		if !clean {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "abort"), nil, 0o600))
+		}
+		for range 2 {
+			s = open(t, dir, o)
+			require.Equal(t, wantOpen, openSet(t, s), "clean %v", clean)
+			require.NoError(t, s.Close(t.Context()))
+		}
+	}
+}
+
+// A record of the state table that cannot be right is made again after a clean stop too, also one of an ended transaction:
+// the original would end there and hand out the numbers behind it again (R-B-53, R-B-58).
+func TestARecordOfTheStateTableThatCannotBeRightIsMadeAgain(t *testing.T) {
+	h := newHarmed(t, "3.1", true)
+	remove(t, h.path("config/rocketstore.json"))
+	file := h.path("transaction/statetable/00000000000000000000")
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	writeAt(t, file, 24, make([]byte, 24)) // the second is the one that is ended
+	s := open(t, h.dir, &h.opts)
+	require.Len(t, openSet(t, s), 2)
+	require.NoError(t, s.Close(t.Context()))
+	mended, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, whole, mended)
+}
+
+// A commit or rollback that names no message makes no transaction, and a wild number does not fill the disk (R-B-50, R-B-52).
+func TestEndsOfNoMessageAndWildNumbersDoNoHarm(t *testing.T) {
+	h := newHarmed(t, "3.1", false)
+	h.raw(t, commitlog.Record{Topic: []byte("T"), SysFlag: message.FlagRollback, QueueOffset: 1, PreparedTransactionOffset: -1, Properties: []byte("PGROUP\x01g\x02")})
+	h.raw(t, commitlog.Record{Topic: []byte("T"), SysFlag: message.FlagPrepared, QueueOffset: 1_000_000, Properties: []byte("PGROUP\x01g\x02")})
+	h.opts.StateSegmentSize = 240
+	remove(t, h.path("transaction/statetable"))
+	remove(t, h.path("config/rocketstore.json"))
+	s := open(t, h.dir, &h.opts)
+	require.Len(t, openSet(t, s), 3)
+	info, ok := s.StateTableInfo()
+	require.True(t, ok)
+	require.EqualValues(t, 4, info.Next)
+	require.NoError(t, s.Close(t.Context()))
 }

@@ -191,6 +191,9 @@ func (e *stateEngine) open(context.Context) iter.Seq2[OpenTransaction, error] {
 			t := OpenTransaction{
 				Number: rec.Number, PhysicalOffset: rec.CommitOffset, Size: rec.Size, StoreTimestamp: rec.Seconds() * 1000, GroupHash: rec.GroupHash,
 			}
+			if _, gone := e.store.log.Peek(rec.CommitOffset); err == nil && errors.Is(gone, mappedfile.ErrOutOfRange) {
+				continue // deleted with its message, as after a rebuild of the table
+			}
 			if !yield(t, err) {
 				return
 			}

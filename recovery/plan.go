@@ -171,10 +171,11 @@ func (p *planner) decide(ctx context.Context) error {
 			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
 		}
 		if p.Tx != nil {
-			p.w.redo = newRedoCheck(p.Tx.Redo, start)
+			p.w.redo = newRedoCheck(p.Tx.Redo, start, p.gaps())
 		}
 		err := p.w.run(ctx, start)
 		if p.w.redo != nil {
+			p.w.redo.passGaps(p.w.end)
 			p.w.redo.stop()
 		}
 		if err != nil {

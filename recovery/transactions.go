@@ -21,8 +21,8 @@ type Transactions struct {
 	Redo   *redolog.Log
 }
 
-// event is the redo unit that a record makes; ok is false for one that is of no transaction.
-func event(r *commitlog.Record) (redolog.Unit, bool) {
+// Event is the redo unit that a record makes; ok is false for one that is of no transaction.
+func Event(r *commitlog.Record) (redolog.Unit, bool) {
 	u := redolog.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size}
 	switch r.SysFlag.Transaction() {
 	case message.FlagPrepared:
@@ -32,7 +32,8 @@ func event(r *commitlog.Record) (redolog.Unit, bool) {
 	default:
 		return u, false
 	}
-	return u, true
+	// An end of no message: its unit would be taken for that of a prepared one.
+	return u, u.TagsCode >= 0 || r.SysFlag.Transaction() == message.FlagPrepared
 }
 
 // prepared is the state table's record of a prepared message. A message without PGROUP has group hash 0 (R-B-55).
@@ -120,7 +121,7 @@ func (s *redoSink) Durable() int64             { return s.from }
 func (s *redoSink) Sync(context.Context) error { return s.log.Sync(0) }
 
 func (s *redoSink) Apply(r *commitlog.Record) error {
-	u, ok := event(r)
+	u, ok := Event(r)
 	if !ok {
 		return nil
 	}
@@ -131,6 +132,9 @@ func (s *redoSink) Apply(r *commitlog.Record) error {
 // farNumbers is how far a number may lie beyond the one before it without a second message that bears it out. No CRC covers
 // a record's queue offset, and each number that is passed over costs bytes on disk.
 const farNumbers = txstate.DefaultSegmentSize / txstate.RecordSize
+
+// farFiles bounds the same in files of the table.
+const farFiles = 128
 
 // maxNumber bounds the numbers that can be right at all.
 const maxNumber = 1 << 48
@@ -144,9 +148,9 @@ type row struct {
 }
 
 // markLonely compares each row with its neighbours in the log.
-func markLonely(rows []row) {
+func markLonely(rows []row, far int64) {
 	near := func(i int, number int64) bool {
-		return i >= 0 && i < len(rows) && rows[i].number-number <= farNumbers && number-rows[i].number <= farNumbers
+		return i >= 0 && i < len(rows) && rows[i].number-number <= far && number-rows[i].number <= far
 	}
 	for i := range rows {
 		n := rows[i].number
@@ -154,15 +158,30 @@ func markLonely(rows []row) {
 	}
 }
 
-// RebuildStates makes the state table again from the redo log and the messages it points to, each record under the number
-// that its message carries (R-B-50 to R-B-52). Where two messages carry one number, which 3.1 brings about, an open one
-// goes before a finished one and the later before the earlier; the other open ones get numbers at the end (R-B-67). So do
-// open ones whose number cannot be right. It gives what it could not do as the original numbering has it.
+// Records gives the records of a log by place. A [*commitlog.Log] does.
+type Records interface {
+	// Read is the record at a physical offset and the view that its slices lie in; mappedfile.ErrOutOfRange when the log does
+	// not have it.
+	Read(offset int64) (commitlog.Record, mappedfile.View, error)
+	// Peek reads its fixed fields.
+	Peek(offset int64) (commitlog.Header, error)
+}
+
+// RebuildStates makes the state table again from the redo log and the messages it points to: see [MakeStates].
 func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, warn func(Warning)) error {
-	if err := t.States.RemoveAll(); err != nil {
+	first, end := t.Redo.Bounds()
+	return MakeStates(ctx, log, t.Redo.Replay(first), int(end-first), t.States, warn)
+}
+
+// MakeStates makes the state table again from the events of a redo log, about so many, and the messages they point to, each
+// record under the number that its message carries (R-B-50 to R-B-52). Where two messages carry one number, which 3.1 brings
+// about, an open one goes before a finished one and the later before the earlier; the other open ones get numbers at the end
+// (R-B-67). So do open ones whose number cannot be right. It tells warn what it could not do as the original numbering has it.
+func MakeStates(ctx context.Context, log Records, events iter.Seq2[redolog.Entry, error], about int, states *txstate.Table, warn func(Warning)) error {
+	if err := states.RemoveAll(); err != nil {
 		return err
 	}
-	rows, err := foldRedo(ctx, log, t.Redo)
+	rows, err := foldRedo(ctx, log, events, about)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -172,7 +191,8 @@ func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, war
 				"the prepared message at %d, number %d, has no PGROUP: it is open, and no producer can be asked", rows[i].CommitOffset, rows[i].number)})
 		}
 	}
-	markLonely(rows)
+	far := min(farNumbers, farFiles*states.SegmentSize()/txstate.RecordSize)
+	markLonely(rows, far)
 	// Of one number the row that keeps it comes first.
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(closed(a), closed(b)), cmp.Compare(b.CommitOffset, a.CommitOffset))
@@ -180,7 +200,7 @@ func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, war
 	var moved []row
 	last := int64(-1) // the greatest number that is kept
 	for _, r := range rows {
-		wild := r.number < 0 || r.number > maxNumber || r.lonely && last >= 0 && r.number-last > farNumbers
+		wild := r.number < 0 || r.number > maxNumber || r.lonely && last >= 0 && r.number-last > far
 		if wild || r.number == last {
 			if r.State == txstate.Prepared {
 				r.lonely = wild
@@ -190,12 +210,12 @@ func RebuildStates(ctx context.Context, log *commitlog.Log, t *Transactions, war
 			}
 			continue
 		}
-		if err := putRow(t.States, r); err != nil {
+		if err := putRow(states, r); err != nil {
 			return err
 		}
 		last = r.number
 	}
-	return putMoved(t.States, moved, last, warn)
+	return putMoved(states, moved, last, warn)
 }
 
 // putMoved gives new numbers, behind the last one, to open transactions that cannot have their own.
@@ -245,11 +265,10 @@ func closed(r row) int {
 }
 
 // foldRedo reads the redo log into one row for each prepared message that the commit log still has, in log order.
-func foldRedo(ctx context.Context, log *commitlog.Log, redo *redolog.Log) ([]row, error) {
-	first, end := redo.Bounds()
-	rows := make([]row, 0, (end-first)/2+1)
+func foldRedo(ctx context.Context, log Records, events iter.Seq2[redolog.Entry, error], about int) ([]row, error) {
+	rows := make([]row, 0, about/2+1)
 	n := 0
-	for e, err := range redo.Replay(first) {
+	for e, err := range events {
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +311,7 @@ func findRow(rows []row, offset int64) (int, bool) {
 }
 
 // endRow sets the state that the record at offset brought about.
-func endRow(log *commitlog.Log, offset int64, to *txstate.Record) error {
+func endRow(log Records, offset int64, to *txstate.Record) error {
 	h, err := log.Peek(offset)
 	if errors.Is(err, mappedfile.ErrOutOfRange) {
 		to.State = txstate.RolledBack
@@ -312,12 +331,13 @@ type redoCheck struct {
 	good    int64 // index behind the last unit that agrees, or lies before the walk
 	missing int64 // physical offset of the first record that the redo log lacks, -1 none
 	highest int64 // number of prepared messages: the greatest queue offset, -1 none
+	gaps    []Gap // in them records are gone, but what the redo log says of them is true
 }
 
 // newRedoCheck starts a comparison for a walk from a physical offset on.
-func newRedoCheck(l *redolog.Log, from int64) *redoCheck {
+func newRedoCheck(l *redolog.Log, from int64, gaps []Gap) *redoCheck {
 	first, _ := l.Bounds()
-	c := &redoCheck{good: first, missing: -1, highest: -1}
+	c := &redoCheck{good: first, missing: -1, highest: -1, gaps: gaps}
 	c.next, c.stop = iter.Pull2(l.Replay(first))
 	for c.peek() && c.unit.PhysicalOffset < from {
 		c.take()
@@ -343,11 +363,21 @@ func (c *redoCheck) take() {
 	c.good, c.have = c.unit.Index+1, false
 }
 
+// passGaps takes the units of records that lay in gaps of the log before a physical offset: a transaction whose end is gone
+// is ended all the same.
+func (c *redoCheck) passGaps(before int64) {
+	inGap := func(g Gap) bool { return g.From <= c.unit.PhysicalOffset && c.unit.PhysicalOffset < g.To }
+	for c.missing < 0 && c.peek() && c.unit.PhysicalOffset < before && slices.ContainsFunc(c.gaps, inGap) {
+		c.take()
+	}
+}
+
 // meet compares the event of a record of the log.
 func (c *redoCheck) meet(u redolog.Unit) {
 	if c.missing >= 0 {
 		return
 	}
+	c.passGaps(u.PhysicalOffset)
 	if c.peek() && c.unit.Unit == u {
 		c.take()
 		return
@@ -365,6 +395,12 @@ func (p *planner) statesAgree() (string, error) {
 	}
 	open := 0
 	first, next := p.Tx.States.Bounds()
+	for e, err := range p.Tx.States.Records(first) {
+		if err != nil {
+			// The original ends at it, and gives the numbers behind it out again.
+			return fmt.Sprintf("record %d cannot be right: %v", e.Number, err), nil
+		}
+	}
 	for e, err := range p.Tx.States.All(first) {
 		if err != nil {
 			return fmt.Sprintf("record %d cannot be read: %v", e.Number, err), nil
