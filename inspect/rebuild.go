@@ -11,11 +11,13 @@ import (
 	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/redolog"
+	"github.com/rocketstore/rocketstore/txstate"
 )
 
-// Derived chooses structures that are made from the commit log.
+// Derived chooses structures that are made from the commit log. The last two are those of 3.1.
 type Derived struct {
-	Queues, Index bool
+	Queues, Index, States, Redo bool
 }
 
 // RebuildOptions steer [Dir.Rebuild].
@@ -36,6 +38,8 @@ type Rebuilt struct {
 	Units      int64 `json:"units"`
 	IndexFiles int   `json:"indexFiles"`
 	Keys       int64 `json:"keys"`
+	States     int64 `json:"states"` // records of the state table
+	RedoUnits  int64 `json:"redoUnits"`
 }
 
 // Rebuild makes structures anew from the commit log, in another, empty directory; this one is only read. Damage in the log
@@ -48,6 +52,12 @@ func (d *Dir) Rebuild(ctx context.Context, to mappedfile.FS, o RebuildOptions, r
 	if err == nil {
 		err = b.run(ctx, d, report)
 	}
+	if err == nil && b.states != nil {
+		err = b.makeStates(ctx, d, report)
+	}
+	if err == nil {
+		b.count()
+	}
 	return &b.made, errors.Join(err, b.close())
 }
 
@@ -55,6 +65,8 @@ func (d *Dir) Rebuild(ctx context.Context, to mappedfile.FS, o RebuildOptions, r
 type builder struct {
 	queues *consumequeue.Table
 	index  *index.Index
+	states *txstate.Table
+	redo   *redolog.Log
 	sinks  []recovery.Sink
 	made   Rebuilt
 }
@@ -80,14 +92,15 @@ func (d *Dir) builder(to mappedfile.FS, o RebuildOptions, report func(Finding)) 
 	if err != nil {
 		return b, err
 	}
+	if err := b.openTransactions(to, o, sizes); err != nil {
+		return b, err
+	}
 	if o.Queues {
 		b.queues, err = consumequeue.OpenTable(to, recovery.QueueDir, &consumequeue.Options{MaxHole: recovery.MaxHole, SegmentSize: firstOf(o.Sizes.Queue, sizes.Queue)})
 		if err != nil {
 			return b, err
 		}
-		b.sinks = append(b.sinks, recovery.NewQueueSink(b.queues, derive, 0, func(w recovery.Warning) {
-			report(Finding{Kind: Kind(w.Kind), Severity: Warning, File: w.File, Offset: w.Offset, From: w.From, To: w.To, Text: w.Text})
-		}, func(*consumequeue.Queue, int64, consumequeue.Unit) bool { return true }))
+		b.sinks = append(b.sinks, recovery.NewQueueSink(b.queues, derive, 0, reporter(report), func(*consumequeue.Queue, int64, consumequeue.Unit) bool { return true }))
 	}
 	if o.Index {
 		b.index, err = index.Open(to, recovery.IndexDir, &index.Options{
@@ -99,6 +112,13 @@ func (d *Dir) builder(to mappedfile.FS, o RebuildOptions, report func(Finding)) 
 		b.sinks = append(b.sinks, recovery.NewIndexSink(b.index, derive, 0))
 	}
 	return b, nil
+}
+
+// reporter makes findings of what the sinks come upon.
+func reporter(report func(Finding)) func(recovery.Warning) {
+	return func(w recovery.Warning) {
+		report(Finding{Kind: Kind(w.Kind), Severity: Warning, File: w.File, Offset: w.Offset, From: w.From, To: w.To, Text: w.Text})
+	}
 }
 
 func firstOf[T int32 | int64](asked, shown T) T {
@@ -127,7 +147,6 @@ func (b *builder) run(ctx context.Context, d *Dir, report func(Finding)) error {
 			return err
 		}
 	}
-	b.count()
 	return nil
 }
 
@@ -155,6 +174,14 @@ func (b *builder) count() {
 			b.made.Keys += int64(f.Header.Keys())
 		}
 	}
+	if b.states != nil {
+		first, next := b.states.Bounds()
+		b.made.States = next - first
+	}
+	if b.redo != nil {
+		first, next := b.redo.Bounds()
+		b.made.RedoUnits = next - first
+	}
 }
 
 func (b *builder) close() error {
@@ -164,6 +191,12 @@ func (b *builder) close() error {
 	}
 	if b.index != nil {
 		errs = append(errs, b.index.Close())
+	}
+	if b.states != nil {
+		errs = append(errs, b.states.Close())
+	}
+	if b.redo != nil {
+		errs = append(errs, b.redo.Close())
 	}
 	return errors.Join(errs...)
 }

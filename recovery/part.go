@@ -88,7 +88,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 		return nil
 	})
 	if transactions {
-		if u, ok := event(r); ok {
+		if u, ok := Event(r); ok {
 			p.events = append(p.events, u)
 			if u.TagsCode == redolog.Prepared {
 				p.number = max(p.number, r.QueueOffset)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,23 +17,30 @@ func (a *app) rebuild() *cobra.Command {
 	var r reading
 	var to string
 	var o inspect.RebuildOptions
+	kinds := []string{"queues", "index", "states", "redo", "all"}
 	cmd := &cobra.Command{
-		Use:   "rebuild DIR --to NEW [queues|index|all]",
-		Short: "Make consume queues and index anew from the commit log, in another directory",
-		Long: `Make consume queues and index anew from the commit log of DIR, in the directory NEW, which is
-made and must be empty. DIR is only read.`,
+		Use:   "rebuild DIR --to NEW [queues|index|states|redo|all]",
+		Short: "Make consume queues, index, state table and redo log anew from the commit log, in another directory",
+		Long: `Make consume queues and index, and of a store of 3.1 the state table and the redo log, anew from the
+commit log of DIR, in the directory NEW, which is made and must be empty. DIR is only read. In the
+state table each record has the number that its message carries.`,
 		Args:      cobra.RangeArgs(1, 2),
-		ValidArgs: []string{"queues", "index", "all"},
+		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "all"
 			if len(args) == 2 {
 				what = args[1]
 			}
-			if !slices.Contains([]string{"queues", "index", "all"}, what) {
-				return fmt.Errorf("%q: want queues, index or all", what)
+			if !slices.Contains(kinds, what) {
+				return fmt.Errorf("%q: want %s", what, strings.Join(kinds, ", "))
 			}
-			o.Queues, o.Index, o.Sizes = what != "index", what != "queues", r.sizes
+			o.Sizes = r.sizes
 			return r.with(args[0], func(d *inspect.Dir) error {
+				all := what == "all"
+				o.Derived = inspect.Derived{
+					Queues: all || what == "queues", Index: all || what == "index",
+					States: all && d.HasStateTable() || what == "states", Redo: all && d.HasStateTable() || what == "redo",
+				}
 				if err := os.MkdirAll(to, 0o750); err != nil {
 					return err
 				}
@@ -44,8 +52,9 @@ made and must be empty. DIR is only read.`,
 				if err != nil {
 					return errors.Join(fmt.Errorf("rebuild into %s", to), err)
 				}
-				return a.table(column{"RECORDS", -10}, column{"QUEUES", -8}, column{"UNITS", -10}, column{"INDEX FILES", -11}, column{"KEYS", -10}).
-					row(made, made.Records, made.Queues, made.Units, made.IndexFiles, made.Keys)
+				return a.table(column{"RECORDS", -10}, column{"QUEUES", -8}, column{"UNITS", -10}, column{"INDEX FILES", -11}, column{"KEYS", -10},
+					column{"STATES", -8}, column{"REDO UNITS", -10}).
+					row(made, made.Records, made.Queues, made.Units, made.IndexFiles, made.Keys, made.States, made.RedoUnits)
 			})
 		},
 	}
