@@ -75,4 +75,3 @@ func TestTransactionFilesAreMadeAsJavaWroteThem(t *testing.T) {
 	}
 	require.Equal(t, 4, equal)
 }
-
