@@ -338,3 +338,38 @@ func TestTransactionFoldersAreDurable(t *testing.T) {
 		require.Len(t, files, 1)
 	}
 }
+
+// How far delayed messages are delivered, and what groups have read, is never noted before the log is durable up to there: a
+// message delivered but lost in a power cut would not be delivered again, and a group would pass over new messages that
+// take the places of lost ones.
+func TestProgressIsNotNotedBeforeTheLogIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := crashfs.New(memfs.New())
+		o := small()
+		o.FS, o.FlushEvery, o.CheckpointEvery = disk, time.Hour, time.Hour
+		s, err := rocketstore.Open("", o)
+		require.NoError(t, err)
+		_, err = s.Put(t.Context(), delayed(t, "one second", "1"))
+		require.NoError(t, err)
+		require.NoError(t, s.Sync())
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Len(t, bodies(t, s, "T", 3), 1)
+		r, err := s.Put(t.Context(), msg("T", 3, "read", "tag", ""))
+		require.NoError(t, err)
+		s.SetConsumerOffset("T", "Group", 3, r.QueueOffset+1)
+		require.NoError(t, s.SaveConsumerOffsets())
+		require.NoError(t, s.Abandon())
+
+		o.FS = disk.Image(0)
+		s, err = rocketstore.Open("", o)
+		require.NoError(t, err)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Contains(t, bodies(t, s, "T", 3), "one second")
+		at, ok := s.ConsumerOffset("T", "Group", 3)
+		require.True(t, ok)
+		require.LessOrEqual(t, at, int64(len(bodies(t, s, "T", 3))))
+		require.NoError(t, s.Close(t.Context()))
+	})
+}

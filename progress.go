@@ -31,13 +31,16 @@ func (s *Store) loadConfig() error {
 	return nil
 }
 
-// saveConfig writes them back, where they changed.
+// saveConfig writes them back, where they changed. The log comes first: what is noted as delivered or read must not be lost.
 func (s *Store) saveConfig() error {
 	if err := s.engine.advance(); err != nil {
 		return err
 	}
 	s.configMu.Lock()
 	defer s.configMu.Unlock()
+	if _, _, err := s.log.Sync(); err != nil {
+		return err
+	}
 	for _, t := range []config.Table{s.offsets, s.delayed} {
 		if err := config.Save[mappedfile.File](s.fsys, t); err != nil {
 			return err
