@@ -147,6 +147,12 @@ func (c *checkService) run(ctx context.Context) {
 	}
 }
 
+// after is the time of the next round: those that one took too long for are left out.
+func (c *checkService) after(due time.Time) time.Time {
+	late := max(0, time.Since(due))
+	return due.Add((late/c.opts.Every + 1) * c.opts.Every)
+}
+
 // silent says whether a round does nothing, and counts it.
 func (c *checkService) silent() bool {
 	skip := c.opts.Slave != nil && c.opts.Slave() || c.opts.Enabled != nil && !c.opts.Enabled()

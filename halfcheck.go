@@ -42,9 +42,7 @@ func (r *halfRounds) due(ctx context.Context, now time.Time) time.Time {
 		if !r.silent() {
 			r.round(ctx)
 		}
-		for !r.at.After(now) {
-			r.at = r.at.Add(r.opts.Every)
-		}
+		r.at = r.after(r.at)
 	}
 	return r.at
 }

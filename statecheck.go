@@ -60,9 +60,7 @@ func (r *stateRounds) due(ctx context.Context, now time.Time) time.Time {
 		}
 		if !s.due.After(now) {
 			r.round(ctx, file, s)
-			for !s.due.After(now) {
-				s.due = s.due.Add(r.opts.Every)
-			}
+			s.due = r.after(s.due)
 		}
 		if !s.dropped && s.due.Before(next) {
 			next = s.due

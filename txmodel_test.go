@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
@@ -369,6 +370,97 @@ func TestEndsAndChecksMayMeet(t *testing.T) {
 		}
 		require.Equal(t, producers*each, len(got)) //nolint:testifylint // not the whole map in the message
 		require.EqualValues(t, len(got), delivered.Load())
+		require.NoError(t, s.Close(t.Context()))
+	})
+}
+
+// The log's first files may be deleted while transactions in them are ended and checked: what is left open afterwards is what
+// the rest of the log leaves open (R-B-18, R-B-61 to R-B-63).
+func TestEndsChecksAndDeletionMayMeet(t *testing.T) {
+	eachEngine(t, func(t *testing.T, line string) {
+		fsys, n := memfs.New(), newNotebook()
+		s := checked(t, fsys, line, rocketstore.Checks{Checker: n, Max: -1, Every: 10 * time.Millisecond, MinAge: time.Millisecond, InFlight: 50})
+		n.answer = func(ctx context.Context, r rocketstore.CheckRequest) error {
+			if r.Number%2 == 0 {
+				_, err := s.EndTransaction(ctx, rocketstore.TransactionEnd{ProducerGroup: r.Group, PreparedOffset: r.PhysicalOffset, Number: r.Number, Commit: true})
+				return err
+			}
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.Expire(context.Background(), rocketstore.ExpireOptions{MaxBytes: 5 * 8192}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		start := int64(0)
+		for i := 0; i < 400 || start == 0; i++ {
+			start, _ = s.Bounds()
+			r, err := s.Put(t.Context(), transactional(t, strconv.Itoa(i)))
+			require.NoError(t, err)
+			if i%3 == 0 {
+				_, err = s.EndTransaction(t.Context(), endOf(r, i%2 == 0))
+				require.True(t, err == nil || errors.Is(err, rocketstore.ErrAlreadyEnded) || errors.Is(err, rocketstore.ErrNoPrepared), "%v", err)
+			}
+		}
+		stop()
+		group.Wait()
+		require.NoError(t, s.Close(t.Context()))
+		s = checked(t, fsys, "", rocketstore.Checks{})
+		start, _ = s.Bounds()
+		require.Positive(t, start)
+		want, _, err := foldLog(s)
+		require.NoError(t, err)
+		var got []string
+		for tx, err := range s.OpenTransactions(t.Context()) {
+			require.NoError(t, err)
+			if tx.PhysicalOffset >= start { // a state table may still have others
+				m, err := s.MessageAt(tx.PhysicalOffset)
+				require.NoError(t, err)
+				got = append(got, string(m.Body))
+			}
+		}
+		require.ElementsMatch(t, want, got)
+		require.NoError(t, s.Close(t.Context()))
+	})
+}
+
+// FuzzForeignHalfTopic stores whatever as half and op messages: it may not panic, nor hide a transaction of ours.
+func FuzzForeignHalfTopic(f *testing.F) {
+	f.Add("0,1,", "d", "3", "15", "60", "id")
+	f.Add(",,-1,9223372036854775808", "d", "-1", "x", "99999999999999999999", "")
+	f.Fuzz(func(t *testing.T, op, tag, first, times, immunity, unique string) {
+		s := inMemory(t, memfs.New(), "4.9")
+		foreign := &message.Message{Topic: rocketstore.HalfTopicName, Body: []byte("x")}
+		named := &message.Message{Topic: rocketstore.OpTopicName, Body: []byte(op)}
+		for _, p := range []struct {
+			m           *message.Message
+			name, value string
+		}{
+			{foreign, message.PropertyPreparedQueueOffset, first},
+			{foreign, message.PropertyTransactionCheckTimes, times},
+			{foreign, message.PropertyCheckImmunityTime, immunity},
+			{foreign, message.PropertyUniqueKey, unique},
+			{named, message.PropertyTags, tag},
+		} {
+			if with, err := p.m.Properties.Set(p.name, p.value); err == nil {
+				p.m.Properties = with
+			}
+		}
+		for _, m := range []*message.Message{foreign, named} {
+			if _, err := s.PutNow(t.Context(), m); err != nil {
+				require.ErrorIs(t, err, commitlog.ErrMessageIllegal)
+			}
+		}
+		before := len(openSet(t, s))
+		ours, err := s.Put(t.Context(), transactional(t, "ours"))
+		require.NoError(t, err)
+		require.Len(t, openSet(t, s), before+1)
+		commit(t, s, ours)
+		require.Len(t, openSet(t, s), before)
 		require.NoError(t, s.Close(t.Context()))
 	})
 }
