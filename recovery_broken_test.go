@@ -173,3 +173,24 @@ func TestEndsOfNoMessageAndWildNumbersDoNoHarm(t *testing.T) {
 	require.EqualValues(t, 4, info.Next)
 	require.NoError(t, s.Close(t.Context()))
 }
+
+// An index file whose header is damaged is made again, whatever the header says, after a clean stop as after a kill (R-E-058,
+// R-E-066).
+func TestAnIndexWithADamagedHeaderIsMadeAgain(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		h := newHarmed(t, "4.9", clean)
+		remove(t, h.path("config/rocketstore.json"))
+		files, err := os.ReadDir(h.path("index"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		name := h.path("index/" + files[0].Name())
+		whole, err := os.ReadFile(name)
+		require.NoError(t, err)
+		writeAt(t, name, 0, bytes.Repeat([]byte{0xF7}, 40))
+		s := open(t, h.dir, &h.opts)
+		require.NoError(t, s.Close(t.Context()))
+		mended, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, whole, mended, "clean %v", clean)
+	}
+}

@@ -176,11 +176,12 @@ func (p *planner) indexNeeds() (int64, string) {
 		}
 		for _, f := range files[keep:] {
 			if f.Damaged != nil {
-				from = p.d.LogStart
+				from = p.d.LogStart // what its header says may be anything
+				break
 			}
 			from = min(from, f.Header.BeginOffset)
 		}
-		return from, "begin of the index files that are made again"
+		return max(from, p.d.LogStart), "begin of the index files that are made again"
 	case keep > 0:
 		last := files[keep-1].Header
 		// Between the keys of one record a file may have become full, and the next one be lost.
