@@ -41,6 +41,9 @@ func (w *writing) must(dir string) error {
 		return err
 	}
 	id, err := recovery.Identify(fsys)
+	if errors.Is(err, mappedfile.ErrCorrupt) {
+		return nil // there is a store; opening it says what is wrong
+	}
 	if err == nil && id.Empty {
 		err = fmt.Errorf("%s: %w", dir, errors.New("no store: there is neither a commit log nor a queue"))
 	}
