@@ -3,6 +3,7 @@ package rocketstore
 import (
 	"cmp"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,21 +51,26 @@ func halfOf(r *commitlog.Record) half {
 
 // describe fills in what the properties say. Copies of a message without a UNIQ_KEY are known by the number of the first.
 func (h *half) describe(properties string) {
-	p := message.Properties(properties)
-	group, _ := p.Get(message.PropertyProducerGroup)
-	h.GroupHash = message.HashString(group)
-	times, _ := p.Get(message.PropertyTransactionCheckTimes)
-	h.Checks = max(0, int(parseOffset(times)))
+	group, unique := "", ""
 	h.first, h.immunity = -1, -1
-	if v, ok := p.Get(message.PropertyPreparedQueueOffset); ok {
-		h.first = parseOffset(v)
-	}
-	if v, ok := p.Get(message.PropertyCheckImmunityTime); ok {
-		if n := parseOffset(v); n >= 0 && n < 1<<40 {
-			h.immunity = n * 1000
+	for name, value := range message.Properties(properties).All() {
+		switch name {
+		case message.PropertyProducerGroup:
+			group = value
+		case message.PropertyUniqueKey:
+			unique = value
+		case message.PropertyTransactionCheckTimes:
+			h.Checks = int(max(0, min(parseOffset(value), math.MaxInt32)))
+		case message.PropertyPreparedQueueOffset:
+			h.first = parseOffset(value)
+		case message.PropertyCheckImmunityTime:
+			if h.immunity = parseOffset(value); h.immunity > 0 {
+				h.immunity = min(h.immunity, math.MaxInt32) * 1000
+			}
 		}
 	}
-	if unique, ok := p.Get(message.PropertyUniqueKey); ok {
+	h.GroupHash = message.HashString(group)
+	if unique != "" {
 		h.key = unique + "\x00" + group
 		return
 	}
