@@ -373,3 +373,42 @@ func TestProgressIsNotNotedBeforeTheLogIsDurable(t *testing.T) {
 		require.NoError(t, s.Close(t.Context()))
 	})
 }
+
+// Keys of records before the place where recovery begins to read are found when the index file that held them is lost, also if
+// no record from there on has a key (R-E-066).
+func TestKeysBeforeTheWalkAreFound(t *testing.T) {
+	o := small()
+	o.FS, o.Dialect, o.IndexEntries, o.Recovery.VerifyBytes = memfs.New(), "3.1", 8, 1
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	const keyed = 10
+	for i := range 80 {
+		keys := ""
+		if i < keyed {
+			keys = fmt.Sprint("key", i)
+		}
+		_, err := s.Put(t.Context(), msg("T", 0, strings.Repeat(".", 400), "tag", keys))
+		require.NoError(t, err)
+	}
+	_, end := s.Bounds()
+	require.NoError(t, s.WaitDispatched(t.Context(), end))
+	require.NoError(t, s.Checkpoint(t.Context()))
+	require.NoError(t, s.Abandon())
+	files, err := o.FS.ReadDir("index")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 1)
+	for _, f := range files[1:] {
+		require.NoError(t, o.FS.Remove("index/"+f.Name()))
+	}
+	s, err = rocketstore.Open("", o)
+	require.NoError(t, err)
+	for i := range keyed {
+		n := 0
+		for _, err := range s.Query(t.Context(), rocketstore.QueryRequest{Topic: "T", Key: fmt.Sprint("key", i)}) {
+			require.NoError(t, err)
+			n++
+		}
+		require.Equal(t, 1, n, "key%d", i)
+	}
+	require.NoError(t, s.Close(t.Context()))
+}

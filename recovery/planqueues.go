@@ -93,7 +93,7 @@ func (p *planner) needs(start int64) (int64, string) {
 			lower(from, fmt.Sprintf("first record that queue %v may lack", k))
 		}
 	}
-	if from, why := p.indexNeeds(); from >= 0 {
+	if from, why := p.indexNeeds(start); from >= 0 {
 		lower(from, why)
 	}
 	if p.Tx != nil && p.Hint != nil {
@@ -161,8 +161,8 @@ func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
 	return min(found, sp.last+1), nil
 }
 
-// indexNeeds gives the place from which records must go into the index again, -1 for none.
-func (p *planner) indexNeeds() (int64, string) {
+// indexNeeds gives the place from which records must go into the index again, -1 for none. The walk began at start.
+func (p *planner) indexNeeds(start int64) (int64, string) {
 	if p.Index == nil {
 		return -1, ""
 	}
@@ -184,9 +184,10 @@ func (p *planner) indexNeeds() (int64, string) {
 		return max(from, p.d.LogStart), "begin of the index files that are made again"
 	case keep > 0:
 		last := files[keep-1].Header
-		// Between the keys of one record a file may have become full, and the next one be lost.
-		halfway := p.Unclean && last.EndOffset == p.w.lastKeyed && last.IndexCount >= files[keep-1].Entries
-		if last.EndOffset < p.w.lastKeyed || halfway {
+		// Behind a full file there was another one, if there were more keys; some before the walk it has not seen. And between
+		// the keys of one record a file may have become full.
+		full := last.IndexCount >= files[keep-1].Entries
+		if last.EndOffset < p.w.lastKeyed || full && (last.EndOffset < start || p.Unclean && last.EndOffset == p.w.lastKeyed) {
 			return last.EndOffset, "last record that the index holds"
 		}
 	case p.w.last >= 0:
@@ -225,7 +226,7 @@ func (p *planner) planIndex() {
 	if p.Index != nil {
 		p.d.indexKeep = p.indexKeeps(p.Index.Files())
 	}
-	from, why := p.indexNeeds()
+	from, why := p.indexNeeds(p.d.Start)
 	if from < 0 {
 		return
 	}
