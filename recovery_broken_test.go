@@ -194,3 +194,40 @@ func TestAnIndexWithADamagedHeaderIsMadeAgain(t *testing.T) {
 		require.Equal(t, whole, mended, "clean %v", clean)
 	}
 }
+
+// A gap may be followed by nothing but the segment that was made ahead: the log and its queues go on behind what is lost, and
+// no offset is given out twice, now and after the next kill (R-E-009, R-E-073, R-E-078).
+func TestTheLogGoesOnBehindAGapWithNothingBehindIt(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		dir, _ := filled(t, true)
+		remove(t, filepath.Join(dir, "config/rocketstore.json"))
+		segments, err := os.ReadDir(filepath.Join(dir, "commitlog"))
+		require.NoError(t, err)
+		last, _ := mappedfile.ParseSegmentName(segments[len(segments)-1].Name())
+		remove(t, filepath.Join(dir, "commitlog", mappedfile.SegmentName(last)))
+		ahead := filepath.Join(dir, "commitlog", mappedfile.SegmentName(last+4096))
+		require.NoError(t, os.WriteFile(ahead, make([]byte, 4096), 0o600))
+		for range 3 {
+			if !clean {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "abort"), nil, 0o600))
+				remove(t, filepath.Join(dir, "config/rocketstore.json"))
+			}
+			s := open(t, dir, &rocketstore.Options{SegmentSize: 4096, IndexSlots: 50, IndexEntries: 40})
+			_, end := s.Bounds()
+			require.Equal(t, last+4096, end)
+			for q, err := range s.Queues(t.Context()) {
+				require.NoError(t, err)
+				if q.Topic == "Busy" {
+					require.EqualValues(t, 110, q.Max)
+				}
+			}
+			require.NoError(t, s.Close(t.Context()))
+		}
+		s := open(t, dir, nil)
+		r, err := s.Put(t.Context(), msg("Busy", 0, "next", "", ""))
+		require.NoError(t, err)
+		require.EqualValues(t, 110, r.QueueOffset)
+		require.Equal(t, last+4096, r.PhysicalOffset)
+		require.NoError(t, s.Close(t.Context()))
+	}
+}

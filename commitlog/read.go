@@ -180,7 +180,9 @@ func (r *Reader) fill() (bool, error) {
 		if r.Gap != nil {
 			r.Gap(r.at, next)
 		}
-		r.at = next
+		if r.at = next; r.at >= end {
+			return false, nil // the log goes on behind the gap
+		}
 		v, err = r.log.queue.ViewFrom(r.at)
 	}
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // zeroByWriting is how many stale bytes are overwritten with zeros rather than cut off.
 const zeroByWriting = 1 << 20
 
-// TruncateAfter cuts the queue at off for good: segments that start at off or behind are removed, the newest first;
+// TruncateAfter cuts the queue at off for good: segments that start at off or behind are removed, the newest first, but
+// one that starts at off and follows a gap stays, empty, since only its name tells where the queue goes on;
 // bytes of the last one behind off become zero on disk where they are not; all that is left is made durable and all
 // positions are off. With off at or before the start (or an empty queue) nothing is left and the queue begins at off.
 // ErrOutOfRange behind the last file's end or in a gap. Any other failure is kept like that of a failed sync, since it is
@@ -49,8 +50,8 @@ func (q *Queue) cut(off int64) error {
 			return err
 		}
 	}
-	for _, s := range slices.Backward(q.list()) {
-		if s.start < off {
+	for i, s := range slices.Backward(q.list()) {
+		if s.start < off || s.start == off && i > 0 && q.list()[i-1].end() != off {
 			break
 		}
 		q.remove(s)

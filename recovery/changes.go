@@ -71,9 +71,11 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 
 // logChanges tells what happens to the files of the log.
 func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...any)) {
-	for _, s := range p.Log.Queue().Segments() {
+	segments := p.Log.Queue().Segments()
+	for i, s := range segments {
+		kept := s.Start == d.LogEnd && i > 0 && segments[i-1].Start+p.Log.SegmentSize() != d.LogEnd // behind a gap
 		switch end := s.Start + p.Log.SegmentSize(); {
-		case s.Start >= d.LogEnd:
+		case s.Start >= d.LogEnd && !kept:
 			add(s.Name, "removed: it lies behind the end of the log")
 		case s.Length < p.Log.SegmentSize():
 			add(s.Name, "extended from %d to %d bytes", s.Length, p.Log.SegmentSize())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
@@ -158,7 +159,28 @@ func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
 		p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
 			"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})
 	}
-	return min(found, sp.last+1), nil
+	return p.overGaps(q, min(found, sp.last+1), found), nil
+}
+
+// overGaps goes on from the end of what the log still has of a queue over the units whose records lay in gaps of the log,
+// so that their queue offsets are not given out again.
+func (p *planner) overGaps(q *consumequeue.Queue, end, found int64) int64 {
+	gaps, last := p.gaps(), int64(0)
+	if len(gaps) == 0 || end >= found {
+		return end
+	}
+	if u, err := q.Get(end - 1); err == nil && u.Valid() && !u.IsFiller() {
+		last = u.End()
+	}
+	for ; end < found; end++ {
+		u, err := q.Get(end)
+		inGap := func(g Gap) bool { return g.From <= u.PhysicalOffset && u.End() <= g.To }
+		if err != nil || u.IsFiller() || !u.Valid() || u.PhysicalOffset < last || !slices.ContainsFunc(gaps, inGap) {
+			break
+		}
+		last = u.End()
+	}
+	return end
 }
 
 // indexNeeds gives the place from which records must go into the index again, -1 for none. The walk began at start.
