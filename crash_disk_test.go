@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -22,10 +23,14 @@ type call struct {
 // hooked is a file layer that shows each changing operation to its hooks before it is done.
 type hooked struct {
 	mappedfile.FS
-	hooks []func(*call)
+	hooks   []func(*call)
+	renamed sync.Map // name at creation -> name now
 }
 
 func (h *hooked) see(op crashfs.Op, name string, n int) *call {
+	if now, ok := h.renamed.Load(name); ok {
+		name = now.(string)
+	}
 	c := &call{op: op, name: name, n: n}
 	for _, hook := range h.hooks {
 		hook(c)
@@ -36,6 +41,7 @@ func (h *hooked) see(op crashfs.Op, name string, n int) *call {
 func (h *hooked) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
 	if flag&os.O_CREATE != 0 {
 		h.see(crashfs.OpCreate, name, 0)
+		h.renamed.Delete(name)
 	}
 	f, err := h.FS.OpenFile(name, flag, perm)
 	if err != nil {
@@ -53,6 +59,7 @@ func (h *hooked) Rename(oldname, newname string) error {
 	if h.see(crashfs.OpRename, oldname, 0).skip {
 		return nil
 	}
+	h.renamed.Store(oldname, newname)
 	return h.FS.Rename(oldname, newname)
 }
 
@@ -140,8 +147,7 @@ const (
 	dispatcher
 )
 
-// whose tells the kind of the calling goroutine by the function that it began with. What makes new segments durable
-// counts as foreground: it is the same whoever does it, and under a lock that others wait for.
+// whose tells the kind of the calling goroutine by the function that it began with.
 func whose() kind {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -152,7 +158,8 @@ func whose() kind {
 			return ahead
 		case strings.HasSuffix(f.Function, "rocketstore.(*Store).dispatch"):
 			return dispatcher
-		case strings.HasSuffix(f.Function, "mappedfile.(*Queue).settle") || !more:
+		}
+		if !more {
 			return foreground
 		}
 	}
@@ -162,10 +169,14 @@ func whose() kind {
 // synctest bubble a sleep of any length ends only when all others are idle, and of two the shorter one first.
 type turns struct {
 	dispatcherFirst bool
+	staged          bool
 }
 
-func (t turns) hook(*call) {
+func (t turns) hook(c *call) {
 	switch k := whose(); {
+	case k == foreground && c.op == crashfs.OpAllocate && strings.HasPrefix(c.name, "commitlog/") && !t.staged:
+		// The first append after opening has just woken the one who makes segments ahead, and may need the next one at once.
+		time.Sleep(time.Millisecond)
 	case k == foreground:
 	case (k == dispatcher) == t.dispatcherFirst:
 		time.Sleep(time.Nanosecond)

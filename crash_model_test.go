@@ -52,6 +52,7 @@ func (w *wanted) fits(r *commitlog.Record) error {
 type model struct {
 	dialect *dialect.Dialect
 	table   bool // the engine is the state table
+	noIndex bool
 	records []commitlog.Record
 	doing   []wanted // what was put but not seen in the log yet, in order; the last of them may not have arrived
 	durable int      // how many of records and doing were acknowledged as durable

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
 // The flags of the crash tests.
@@ -30,14 +32,19 @@ func bubble(t *testing.T, f func() error) (err error) {
 	return err
 }
 
-// imagesOf runs a history, cuts the power after so many steps and examines some images of the disk.
-func imagesOf(t *testing.T, seed uint64, cut int) (steps int, n tally, err error) {
+// imagesOf runs a history, cuts the power after so many steps and examines some images of the disk. Change is called before
+// the history begins.
+func imagesOf(t *testing.T, seed uint64, cut int, change func(*history)) (steps int, n tally, err error) {
 	err = bubble(t, func() error {
 		h := newHistory(seed)
-		defer func() { n = h.tally }()
-		if *crashSeed != 0 {
-			h.trace = t.Logf
-			h.opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+		defer func() {
+			n = h.tally
+			if h.store != nil {
+				_ = h.store.Abandon() // ended already, unless something is wrong
+			}
+		}()
+		if change != nil {
+			change(h)
 		}
 		if steps, err = h.run(cut); err != nil {
 			return err
@@ -49,7 +56,13 @@ func imagesOf(t *testing.T, seed uint64, cut int) (steps int, n tally, err error
 				image = seed*31 + uint64(cut)*7 + i
 			}
 			h.trace("image %d", image)
-			if err := h.examine(snapshot, image, i%2 == 1); err != nil {
+			fresh := func() mappedfile.FS { return snapshot.Image(image) }
+			if i%2 == 1 {
+				err = h.examineInterrupted(fresh, image)
+			} else {
+				err = h.examine(fresh())
+			}
+			if err != nil {
 				return fmt.Errorf("image %d: %w", image, err)
 			}
 		}
@@ -58,10 +71,28 @@ func imagesOf(t *testing.T, seed uint64, cut int) (steps int, n tally, err error
 	return steps, n, err
 }
 
+// historyOf runs the history of a seed several times and cuts the power at its end and at other steps, until something is
+// wrong. It says where it was cut last.
+func historyOf(t *testing.T, seed uint64, change func(*history)) (cut int, n tally, err error) {
+	cut = whole
+	steps, n, err := imagesOf(t, seed, cut, change)
+	rng := rand.New(rand.NewPCG(seed, 11))
+	for i := 0; err == nil && i < cutsPerSeed-1; i++ {
+		var more tally
+		cut = rng.IntN(steps + 1)
+		_, more, err = imagesOf(t, seed, cut, change)
+		n.add(more)
+	}
+	return cut, n, err
+}
+
 // TestCrashImages cuts the power in the middle of seeded histories and looks at what recovery makes of the disk.
 func TestCrashImages(t *testing.T) {
 	if *crashSeed != 0 {
-		_, n, err := imagesOf(t, *crashSeed, *crashStep)
+		_, n, err := imagesOf(t, *crashSeed, *crashStep, func(h *history) {
+			h.trace = t.Logf
+			h.opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,17 +101,10 @@ func TestCrashImages(t *testing.T) {
 	}
 	var sum tally
 	for seed := uint64(1); sum.images < *crashImages; seed++ {
-		cut := whole
-		steps, n, err := imagesOf(t, seed, cut)
+		cut, n, err := historyOf(t, seed, nil)
 		sum.add(n)
-		rng := rand.New(rand.NewPCG(seed, 11))
-		for i := 0; err == nil && i < cutsPerSeed-1; i++ {
-			cut = rng.IntN(steps + 1)
-			_, n, err = imagesOf(t, seed, cut)
-			sum.add(n)
-		}
 		if err != nil {
-			t.Errorf("%v\nreplay: go test -run TestCrashImages -crash.seed=%d -crash.step=%d .", err, seed, cut)
+			t.Errorf("%v\nreplay: go test -run '^TestCrashImages$' -crash.seed=%d -crash.step=%d .", err, seed, cut)
 		}
 	}
 	t.Logf("%+v", sum)

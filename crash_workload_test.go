@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing/synctest"
@@ -28,7 +29,13 @@ var errPowerOff = errors.New("the power is off")
 type history struct {
 	rng     *rand.Rand
 	opts    rocketstore.Options
-	harm    []func(*call) // planted bugs
+	past    []int                  // how the lives before the last one end
+	often   []func(*history) error // operations that come more often than usual
+	last    []func(*history) error // those of the last life
+	does    []func(*history) error // all operations, if not chosen by the seed
+	long    int                    // so many times longer than usual
+	idle    bool                   // after some messages all but one queue are idle
+	harm    []func(*call)          // planted bugs
 	disk    *crashfs.FS
 	turns   turns
 	store   *rocketstore.Store
@@ -49,29 +56,39 @@ func newHistory(seed uint64) *history {
 		FlushEvery: 1000 * time.Hour, CheckpointEvery: 1000 * time.Hour, DelayLevels: "1s 3s",
 		Now: func() int64 { return time.Now().UnixMilli() + h.skew },
 	}
+	for range h.rng.IntN(3) {
+		h.past = append(h.past, h.rng.IntN(3))
+	}
+	h.idle = h.rng.IntN(2) == 0
 	o := &h.opts
 	engine := h.rng.IntN(4)
-	o.Dialect = []string{"3.1", "4.9", "5.3", "4.9"}[engine]
-	if engine == 3 {
-		o.Transactions = rocketstore.StateTable
-	}
+	h.use([]string{"3.1", "4.9", "5.3", "4.9"}[engine], engine == 3)
 	o.Sync = []commitlog.SyncPolicy{commitlog.SyncGroup, commitlog.SyncInterval}[h.rng.IntN(2)]
 	o.Write = []mappedfile.WriteMode{mappedfile.Mapped, mappedfile.Mapped, mappedfile.Mapped, mappedfile.Pwrite, mappedfile.Staged}[h.rng.IntN(5)]
 	o.HoldDelayed = h.rng.IntN(2) == 0
+	o.NoIndex = h.rng.IntN(6) == 0
 	if h.rng.IntN(2) == 0 {
 		o.Recovery.VerifyBytes = 1 // only the last segment and what the checkpoint does not vouch for
 	}
-	d, err := dialect.Parse(o.Dialect)
+	return h
+}
+
+// use chooses the line whose rules the store follows, and the state table where the line has none.
+func (h *history) use(line string, table bool) {
+	d, err := dialect.Parse(line)
 	if err != nil {
 		panic(err)
 	}
-	h.model = &model{dialect: d, table: d.HasStateTable || o.Transactions == rocketstore.StateTable}
-	return h
+	h.opts.Dialect, h.opts.Transactions = line, rocketstore.EngineByDirectory
+	if table {
+		h.opts.Transactions = rocketstore.StateTable
+	}
+	h.model = &model{dialect: d, table: d.HasStateTable || table}
 }
 
 // mount gives the store another disk.
 func (h *history) mount(inner mappedfile.FS) {
-	h.disk, h.turns.dispatcherFirst = crashfs.New(inner), h.rng.IntN(2) == 0
+	h.disk, h.turns = crashfs.New(inner), turns{h.rng.IntN(2) == 0, h.opts.Write == mappedfile.Staged}
 	h.opts.FS = &hooked{FS: h.disk, hooks: append([]func(*call){h.turns.hook}, h.harm...)}
 }
 
@@ -79,11 +96,14 @@ func (h *history) mount(inner mappedfile.FS) {
 // steps that the last life had.
 func (h *history) run(cut int) (steps int, err error) {
 	h.mount(memfs.New())
-	for range h.rng.IntN(3) {
-		if err := h.life(h.rng.IntN(3)); err != nil {
+	h.model.noIndex = h.opts.NoIndex
+	for _, end := range h.past {
+		h.disk.CrashAfter(whole)
+		if err := h.life(end); err != nil {
 			return 0, err
 		}
 	}
+	h.often = append(h.often, h.last...)
 	before := h.disk.Steps()
 	h.disk.CrashAfter(before + cut)
 	err = h.life(endClose)
@@ -107,7 +127,7 @@ func (h *history) life(end int) error {
 	if end == endCut {
 		h.disk.CrashAfter(h.disk.Steps() + 5 + h.rng.IntN(150))
 	}
-	err := h.work(8 + h.rng.IntN(40))
+	err := h.work((8 + h.rng.IntN(40)) * max(1, h.long))
 	if err == nil && end == endKill {
 		h.trace("kill")
 		if h.alive = h.model.all(); h.opts.Write == mappedfile.Staged {
@@ -134,8 +154,16 @@ func (h *history) work(operations int) error {
 	if err := h.open(); err != nil {
 		return err
 	}
-	for range operations {
-		if err := h.operation(); err != nil {
+	// A segment that the first append makes itself is made durable by whoever comes first, under a lock: nobody waits here.
+	if err := h.putWith(h.message(), false); err != nil {
+		return errors.Join(err, h.store.Abandon())
+	}
+	does := h.does
+	if does == nil {
+		does = slices.Repeat([]func(*history) error{(*history).operation}, operations)
+	}
+	for _, do := range does {
+		if err := do(h); err != nil {
 			return errors.Join(err, h.store.Abandon())
 		}
 	}
@@ -207,6 +235,9 @@ func readLog(s *rocketstore.Store, from int64) ([]commitlog.Record, error) {
 
 // operation does one operation of the workload.
 func (h *history) operation() error {
+	if len(h.often) > 0 && h.rng.IntN(2) == 0 {
+		return h.often[h.rng.IntN(len(h.often))](h)
+	}
 	switch n := h.rng.IntN(100); {
 	case n < 38:
 		return h.put(h.message())
@@ -217,21 +248,15 @@ func (h *history) operation() error {
 	case n < 66:
 		return h.prepare()
 	case n < 78:
-		return h.end(h.rng.IntN(2) == 0)
+		return h.finish()
 	case n < 83:
 		return h.sync()
-	case n < 88 && len(h.model.doing) > 0: // the checkpoint itself must not begin a dispatch of what is staged
-		return h.sync()
 	case n < 88:
-		return h.do("checkpoint", nil, func() (bool, error) { return true, h.store.Checkpoint(context.Background()) })
+		return h.checkpoint()
 	case n < 92:
-		return h.do("writeback", nil, func() (bool, error) { return false, h.disk.Writeback(h.rng.Uint64()) })
+		return h.writeback()
 	case n < 98 || !h.opts.HoldDelayed:
-		return h.do("time passes", nil, func() (bool, error) {
-			h.model.time = !h.opts.HoldDelayed
-			time.Sleep(time.Duration(h.rng.IntN(4000)) * time.Millisecond)
-			return false, nil
-		})
+		return h.timePasses()
 	}
 	h.skew -= h.rng.Int64N(20_000)
 	return h.do("clock goes back", nil, func() (bool, error) { return false, nil })
@@ -253,8 +278,11 @@ func (h *history) message() *message.Message {
 	if err != nil {
 		panic(err)
 	}
-	topic := []string{"TopicA", "TopicA", "TopicA", "TopicB", "Rare"}[h.rng.IntN(5)]
-	return &message.Message{Topic: topic, QueueID: int32(h.rng.IntN(2)), Body: []byte(body), Properties: p}
+	topic, id := []string{"TopicA", "TopicA", "TopicA", "TopicB", "Rare"}[h.rng.IntN(5)], int32(h.rng.IntN(2))
+	if h.idle && h.made > 15 {
+		topic, id = "TopicA", 0
+	}
+	return &message.Message{Topic: topic, QueueID: id, Body: []byte(body), Properties: p}
 }
 
 // with sets properties of a message.
@@ -274,6 +302,26 @@ func plain(m *message.Message) wanted {
 	return wanted{topic: m.Topic, queue: m.QueueID, body: string(m.Body), props: m.Properties.Map()}
 }
 
+func (h *history) checkpoint() error {
+	if len(h.model.doing) > 0 { // the checkpoint itself must not begin a dispatch of what is staged
+		return h.sync()
+	}
+	return h.do("checkpoint", nil, func() (bool, error) { return true, h.store.Checkpoint(context.Background()) })
+}
+
+// writeback is what the kernel does in its own time.
+func (h *history) writeback() error {
+	return h.do("writeback", nil, func() (bool, error) { return false, h.disk.Writeback(h.rng.Uint64()) })
+}
+
+func (h *history) timePasses() error {
+	return h.do("time passes", nil, func() (bool, error) {
+		h.model.time = !h.opts.HoldDelayed
+		time.Sleep(time.Duration(h.rng.IntN(10_000)) * time.Millisecond)
+		return false, nil
+	})
+}
+
 func (h *history) sync() error {
 	return h.do("sync", nil, func() (bool, error) { return true, h.store.Sync() })
 }
@@ -281,8 +329,9 @@ func (h *history) sync() error {
 // acknowledged says whether a put that waits is durable when it returns.
 func (h *history) acknowledged() bool { return h.opts.Sync == commitlog.SyncGroup }
 
-func (h *history) put(m *message.Message) error {
-	waits := h.rng.IntN(5) > 0
+func (h *history) put(m *message.Message) error { return h.putWith(m, h.rng.IntN(5) > 0) }
+
+func (h *history) putWith(m *message.Message, waits bool) error {
 	if !waits {
 		with(m, message.PropertyWait, "false")
 	}
@@ -350,8 +399,9 @@ func (h *history) prepare() error {
 	})
 }
 
-// end commits or rolls back one of the open transactions.
-func (h *history) end(commit bool) error {
+// finish commits or rolls back one of the open transactions.
+func (h *history) finish() error {
+	commit := h.rng.IntN(2) == 0
 	open, _ := h.model.open()
 	if len(h.model.doing) > 0 { // among what is staged there may be ends
 		return h.sync()
