@@ -4,6 +4,7 @@ import (
 	"flag"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ import (
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 )
 
-var crashBugs = flag.Int("crash.bugs", 10, "crash tests: with how many seeds each planted bug is looked for")
+var crashBugs = flag.Int("crash.bugs", 6, "crash tests: with how many seeds each planted bug is looked for")
 
 // skip plants a bug: operations of these kinds on files of the directory claim success and do nothing.
 func skip(dir string, ops ...crashfs.Op) func(*call) {
@@ -73,17 +74,18 @@ func TestCrashImagesCatchPlantedBugs(t *testing.T) {
 		t.Run(bug.name, func(t *testing.T) {
 			caught, planted, first := 0, 0, error(nil)
 			for seed := uint64(1); seed <= uint64(*crashBugs); seed++ {
-				happened := false
+				var happened atomic.Bool
 				_, _, err := historyOf(t, seed, func(h *history) {
 					h.harm = append(h.harm, func(c *call) {
-						bug.harm(c)
-						happened = happened || c.skip
+						if bug.harm(c); c.skip {
+							happened.Store(true)
+						}
 					})
 					if bug.where != nil {
 						bug.where(h)
 					}
 				})
-				if happened {
+				if happened.Load() {
 					planted++
 				}
 				if err != nil {
