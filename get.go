@@ -70,8 +70,8 @@ func (r *GetResult) Release() {
 	r.views, r.Records = nil, nil
 }
 
-// maxScan bounds how many units one Get looks at when the filter or a gap passes them over.
-const maxScan = 16000
+// maxScan bounds how many units one Get looks at when the filter or a gap passes them over. Java counts 16 000 bytes, units of 20.
+const maxScan = 800
 
 // Get reads records of a queue from an offset on. What is damaged is never served: when the first record is, the error is a
 // [*mappedfile.CorruptError] and Next the offset behind it. It sees every message whose put returned before the call.
@@ -124,17 +124,17 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 	var units [64]consumequeue.Unit
 	res.Status = NoMatchedMessage
 	size := 0
-	for scanned := 0; scanned < maxScan; {
-		n, err := q.Read(res.Next, units[:])
+	for most := max(maxScan, req.Max); most > 0; {
+		n, err := q.Read(res.Next, units[:min(len(units), most)])
 		if err != nil {
 			return res.overtaken(q, err)
 		}
 		if n == 0 {
 			return nil
 		}
+		most -= n
 		for _, u := range units[:n] {
 			at := res.Next
-			scanned++
 			if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
 				res.Next++
 				continue

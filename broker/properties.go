@@ -35,16 +35,7 @@ func identitySettings() []setting {
 		text("brokerIP1", func(o *Options) *string { return &o.AdvertisedIP }),
 		text("brokerIP2", func(o *Options) *string { return &o.AdvertisedHA }),
 		text("bindAddress", func(o *Options) *string { return &o.BindAddress }),
-		{Name: "listenPort", Get: func(o *Options) string { return strconv.Itoa(max(o.Port, 0)) }, Set: func(o *Options, v string) error {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 0 || n > 65535 {
-				return errors.New("allowed: 0 (any) to 65535")
-			}
-			if o.Port = n; n == 0 {
-				o.Port = -1
-			}
-			return nil
-		}},
+		properties.Port("listenPort", func(o *Options) *int { return &o.Port }),
 		properties.Number("haListenPort", 1, 65535, func(o *Options) *int { return &o.HAPort }),
 		{Name: "namesrvAddr", Get: func(o *Options) string { return strings.Join(o.NameServers, ";") }, Set: func(o *Options, v string) error {
 			o.NameServers = nil

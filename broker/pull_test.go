@@ -97,6 +97,23 @@ func TestFilterByTagsCode(t *testing.T) { // R-F-10
 	})
 }
 
+func TestAPullLooksAtEightHundredMessages(t *testing.T) { // protocol.md E10
+	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
+		p := w.peer()
+		var batch []string
+		for range 900 {
+			batch = append(batch, "x", "TAGS\x01a\x02")
+		}
+		batch = append(batch, "last", "TAGS\x01b\x02")
+		resp := p.send(outgoing{topic: "T", body: string(batchBody(batch...))}.request(remoting.SendBatchMessage))
+		require.Equal(t, remoting.Success, resp.Code, resp.Remark)
+		resp = p.pull(pulling{topic: "T", tags: "b"})
+		require.Equal(t, remoting.PullRetryImmediately, resp.Code)
+		require.Equal(t, "800", resp.Fields.Get("nextBeginOffset"))
+		require.Equal(t, []string{"last"}, bodies(t, p.pull(pulling{topic: "T", tags: "b", offset: 800})))
+	})
+}
+
 func TestLimitsOfOnePull(t *testing.T) { // R-F-10
 	o := small("4.9")
 	inWorld(t, o, func(t *testing.T, w *world) {

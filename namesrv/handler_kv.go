@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rocketstore/rocketstore/internal/properties"
 	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/internal/route"
 )
@@ -91,7 +92,7 @@ func (s *Server) updateConfig(c *remoting.Conn, req *remoting.Command) (*remotin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed, err := s.live.liveChange(string(req.Body))
-	if errors.Is(err, errNotLive) {
+	if errors.Is(err, properties.ErrNotLive) {
 		return req.Refuse(remoting.NoPermission, "%v", err), nil
 	}
 	if err != nil {

@@ -145,7 +145,7 @@ func TestPropertiesHaveTheNamesOfTheOriginal(t *testing.T) { // R-C-06, R-C-08, 
 
 func TestRefusedPropertiesAreNamedWithWhatIsAllowed(t *testing.T) { // R-G-02
 	for text, want := range map[string]string{
-		"listenPort=70000":                  `listenPort = "70000": allowed: 0 to 65535`,
+		"listenPort=70000":                  `listenPort = "70000": allowed: 0 (any) to 65535`,
 		"\norderMessageEnable=yes":          `line 2: property refused: orderMessageEnable = "yes": allowed: true, false`,
 		"scanNotActiveBrokerInterval=0":     `allowed: 1 to 86400000`,
 		"serverChannelMaxIdleTimeSeconds=x": `allowed: 1 to 86400`,

@@ -47,7 +47,7 @@ func TestRefusedSettingsSayWhatIsAllowed(t *testing.T) { // R-G-02
 		"\nsize=0":           `line 2: property refused: size = "0": allowed: 1 to`,
 		"size=4294967296":    "allowed", // it does not fit
 		"waitMillis=forever": "allowed: 1 to",
-		"role=SLAVE":         `allowed: ["MASTER" "master"]`,
+		"role=SLAVE":         "allowed: MASTER, master",
 	} {
 		_, err := properties.Apply(&knobs{}, settings(), text)
 		require.ErrorIs(t, err, properties.ErrRefused)
@@ -55,4 +55,37 @@ func TestRefusedSettingsSayWhatIsAllowed(t *testing.T) { // R-G-02
 	}
 	_, err := properties.Apply(&knobs{}, settings(), `name=\u12`)
 	require.ErrorIs(t, err, properties.ErrSyntax)
+}
+
+func TestOnlyLiveSettingsChangeInARunningServer(t *testing.T) { // R-G-02
+	list := append(settings(), properties.Live(properties.Number("rate", 1, 9, func(k *knobs) *int32 { return &k.size })))
+	k := knobs{name: "a", size: 7}
+	require.NoError(t, properties.Change(&k, list, "rate=9\nname=a\n"))
+	require.Equal(t, int32(9), k.size)
+	for text, want := range map[string]string{
+		"name=b":             `line 1: property refused: name = "b": cannot be changed while the server runs`,
+		"rate=10":            "allowed: 1 to 9",
+		"\nrates=1":          `line 2: property refused: rates = "1": no such property`,
+		"keyPassword=secret": `keyPassword = "…"`,
+	} {
+		err := properties.Change(&k, list, text)
+		require.ErrorIs(t, err, properties.ErrRefused)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// listener has a port.
+type listener struct{ port int }
+
+func TestPortZeroMeansAny(t *testing.T) {
+	list := []properties.Setting[listener]{properties.Port("listenPort", func(l *listener) *int { return &l.port })}
+	for text, want := range map[string]int{"0": -1, "9876": 9876} {
+		var l listener
+		_, err := properties.Apply(&l, list, "listenPort="+text)
+		require.NoError(t, err)
+		require.Equal(t, want, l.port)
+		require.Equal(t, "listenPort="+text+"\n", properties.Print(&l, list))
+	}
+	_, err := properties.Apply(&listener{}, list, "listenPort=70000")
+	require.ErrorContains(t, err, "0 (any) to 65535")
 }
