@@ -145,29 +145,36 @@ func (s *Scanner) stop(err error) bool {
 }
 
 // Resume goes on behind damage or zeros: behind the record when only its CRC was wrong or a sector missing, else at the next place where a
-// record lies that says it lies there. It says whether Next should be called again.
+// record lies that says it lies there. It says whether Next should be called again. When reading fails on the way it does not;
+// Err is that error then.
 func (s *Scanner) Resume() bool {
 	if errors.Is(s.err, ErrCRC) || errors.Is(s.err, ErrTorn) {
 		return true
 	}
 	for from := s.pos + 1; ; {
-		at, ok := s.findMagic(from)
+		at, ok, err := s.findMagic(from)
+		if ok && err == nil {
+			if ok, err = s.plausible(at); ok {
+				s.next = at
+				return true
+			}
+			from, ok = at+1, true
+		}
+		if err != nil {
+			s.ending, s.err = EndDamage, err
+			return false
+		}
 		if !ok {
 			return false
 		}
-		if s.plausible(at) {
-			s.next = at
-			return true
-		}
-		from = at + 1
 	}
 }
 
 // plausible says whether a whole record that states its own position starts at pos.
-func (s *Scanner) plausible(pos int64) bool {
+func (s *Scanner) plausible(pos int64) (bool, error) {
 	b, err := s.bytes(pos, min(posSysFlag, s.size-pos))
 	if err != nil || len(b) < posSysFlag || int64(binary.BigEndian.Uint64(b[posPhysicalOffset:])) != s.base+pos {
-		return false
+		return false, unread(err)
 	}
 	keep := s.pos
 	s.pos = pos
@@ -176,15 +183,25 @@ func (s *Scanner) plausible(pos int64) bool {
 		_, err = Decode(b)
 	}
 	s.pos = keep
-	return err == nil
+	return err == nil, unread(err)
+}
+
+// unread is err when it is one of reading, and not of what was read.
+func unread(err error) error {
+	for _, wrong := range []error{ErrMagic, ErrSize, ErrPlace, ErrCRC, ErrTorn} {
+		if errors.Is(err, wrong) {
+			return nil
+		}
+	}
+	return err
 }
 
 // findMagic gives the first position from from on whose record would have the magic of a version there.
-func (s *Scanner) findMagic(from int64) (int64, bool) {
+func (s *Scanner) findMagic(from int64) (int64, bool, error) {
 	for at := from; at+MinRecordSize <= s.size; {
 		b, err := s.rest(at)
 		if err != nil {
-			return 0, false
+			return 0, false, unread(err)
 		}
 		for i := posMagic; ; i++ {
 			k := bytes.Index(b[i:], []byte{0xDA, 0xA3, 0x20})
@@ -192,12 +209,12 @@ func (s *Scanner) findMagic(from int64) (int64, bool) {
 				break
 			}
 			if i += k; i+3 < len(b) && (b[i+3] == byte(MagicV1&0xFF) || b[i+3] == byte(MagicV2&0xFF)) {
-				return at + int64(i) - posMagic, true
+				return at + int64(i) - posMagic, true, nil
 			}
 		}
 		at += int64(len(b)) - (BlankSize - 1)
 	}
-	return 0, false
+	return 0, false, nil
 }
 
 // record is the bytes of the record at pos as its size field has it, once that size agrees with the body length: so a

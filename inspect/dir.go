@@ -117,7 +117,7 @@ func (d *Dir) open(name string) (*file, error) {
 	if r, ok := f.(io.ReaderAt); ok {
 		return &file{r, f, info.Size()}, nil
 	}
-	s := &streamReader{open: func() (fs.File, error) { return d.fsys.Open(name) }, f: f}
+	s := &streamReader{open: func() (fs.File, error) { return d.fsys.Open(name) }, f: f, size: info.Size()}
 	return &file{s, s, info.Size()}, nil
 }
 

@@ -27,6 +27,10 @@ type Explanation struct {
 	Fields []ExplainedField `json:"fields"`
 	// Field is the number of the field with the byte, -1 when it is in none.
 	Field int `json:"field"`
+	// Around are the bytes around the one that was asked for when the first ones of its field do not show it, and
+	// AroundOffset says where in the file they begin.
+	Around       []byte `json:"around,omitempty"`
+	AroundOffset int64  `json:"aroundOffset,omitempty"`
 	// Notes are what else there is to say, such as what a unit points to.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -71,7 +75,23 @@ func (d *Dir) Explain(file string, offset int64) (*Explanation, error) {
 			x.Field = i
 		}
 	}
-	return &x.Explanation, nil
+	return &x.Explanation, x.around()
+}
+
+// around reads the bytes around the one that was asked for, if its field's first bytes do not show it.
+func (x *explainer) around() error {
+	if x.Field < 0 || x.Offset < x.Fields[x.Field].Offset+maxFieldBytes {
+		return nil
+	}
+	field := x.Fields[x.Field]
+	x.AroundOffset = x.Offset - (x.Offset-field.Offset)%16 - 16
+	x.Around = make([]byte, min(48, field.Offset+field.Size-x.AroundOffset, x.f.size-x.AroundOffset))
+	n, err := x.f.ReadAt(x.Around, x.AroundOffset)
+	x.Around = x.Around[:n]
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // explainer puts an Explanation together.

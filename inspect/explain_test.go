@@ -43,7 +43,7 @@ func TestExplainNamesTheFieldOfAByte(t *testing.T) {
 		{storeExt, extFile, 3, "extension unit at address 0", "tags code", 0, ""},
 		{"rocketmq-5.3.3/timer", "timerlog/00000000000000000000", 60, "unit 1 of the timer log", "position of the one before", 52, ""},
 		{"rocketmq-4.9.7/abort-badcrc", log2, 76307 + 90, "record of the commit log", "body", 76307, ""},
-		{"rocketmq-4.9.7/abort-torn", log2, 82400 + 21, "bytes that are no record", "queue offset", 82400, ""},
+		{"rocketmq-4.9.7/abort-torn", log2, 82400 + 21, "torn record of the commit log", "queue offset", 82400, ""},
 	} {
 		t.Run(tt.what+"/"+tt.field, func(t *testing.T) {
 			dir := golden.Unpack(t, tt.store)

@@ -13,12 +13,13 @@ import (
 // log explains a byte of the commit log.
 func (x *explainer) log(seg Segment) error {
 	l := &logFile{seg, x.f, commitlog.NewScanner(seg.File, seg.Start, x.f, seg.Length)}
-	from := int64(0) // behind the last record before the byte
+	from := int64(0)    // behind the last record before the byte
+	damage := int64(-1) // the last place before the byte where a record should start and none can be believed
 	for {
 		if l.s.Next() {
 			pos, size := l.pos(), int64(l.s.Record().Size)
 			if pos > x.Offset {
-				return x.between(from, pos)
+				return x.between(from, pos, damage)
 			}
 			if x.Offset < pos+size {
 				return x.record(pos, size)
@@ -30,7 +31,7 @@ func (x *explainer) log(seg Segment) error {
 		switch l.s.Ending() {
 		case commitlog.EndBlank:
 			if pos > x.Offset {
-				return x.between(from, pos)
+				return x.between(from, pos, damage)
 			}
 			return x.blank(pos)
 		case commitlog.EndDamage:
@@ -42,38 +43,62 @@ func (x *explainer) log(seg Segment) error {
 				x.Notes = append(x.Notes, f.Text)
 				return x.record(pos, size)
 			}
+			switch r, torn := l.torn(); {
+			case torn && x.Offset >= pos && x.Offset < pos+int64(r.Size):
+				return x.torn(pos, int64(r.Size), f.Text+"; "+r.CheckBody().Error())
+			case torn && x.Offset >= pos:
+				from = pos + int64(r.Size)
+			case x.Offset >= pos:
+				damage = pos
+			}
 			if pos == x.Offset || x.Offset > pos && len(x.Notes) < 3 {
 				x.Notes = append(x.Notes, fmt.Sprintf("at %d: %s", pos, f.Text))
 			}
 		}
 		if !l.resume() {
-			return x.between(from, x.f.size)
+			return x.between(from, x.f.size, damage)
 		}
 	}
 }
 
-// between explains bytes that are part of no record.
-func (x *explainer) between(from, to int64) error {
-	if err := x.read(from, to-from); err != nil {
+// torn explains a record that is all there by its size, but of which a crash left only some of the pages.
+func (x *explainer) torn(pos, size int64, why string) error {
+	if err := x.read(pos, size); err != nil {
 		return err
 	}
+	x.What = "torn record of the commit log"
+	x.Notes = append(x.Notes, why)
+	x.recordFields()
+	return nil
+}
+
+// between explains bytes that are part of no record. Damage is where in them a record should start, or -1.
+func (x *explainer) between(from, to, damage int64) error {
 	at, err := nextByte(x.f, from, to)
 	if err != nil {
 		return err
 	}
-	if at >= to {
-		x.What = "zeros: nothing was written here"
-	} else {
-		x.What = "bytes that are no record"
+	x.What = "bytes that are no record"
+	switch {
+	case at >= to:
+		x.What, damage = "zeros: nothing was written here", -1
+	case damage < from && x.Offset >= at:
+		damage = from
+	}
+	guess := damage >= from && damage+commitlog.BlankSize <= to
+	if guess {
+		from = damage
+	}
+	if err := x.read(from, to-from); err != nil {
+		return err
+	}
+	if guess {
+		x.recordFields()
+		x.Notes = append(x.Notes, "the fields are what they would be if a record started here")
+		return nil
 	}
 	x.add("bytes", to-from, "")
 	x.Fields[0].Size = to - from
-	if x.Offset >= at && from+commitlog.BlankSize <= to {
-		x.at = 0
-		x.Fields = nil
-		x.recordFields()
-		x.Notes = append(x.Notes, "the fields are what they would be if a record started here")
-	}
 	return nil
 }
 

@@ -2,11 +2,13 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
 // DamagedCRC is [LogRecord.Damaged] of a record whose body does not match its CRC, or that as a whole does not match the
@@ -184,7 +186,10 @@ func (w *logWalk) stopped(l *logFile) (more, ok bool) {
 		if w.open == nil {
 			w.open = &Finding{Kind: Zeros, Severity: Error, File: l.seg.File, Offset: l.pos(), From: l.s.Offset(), Text: "zeros; "}
 		}
-		return l.resume(), true
+		if l.resume() {
+			return true, true
+		}
+		return false, w.unread(l)
 	case commitlog.EndDamage:
 		return w.damage(l)
 	case commitlog.EndOfSegment:
@@ -217,5 +222,14 @@ func (w *logWalk) damage(l *logFile) (more, ok bool) {
 	f.To = l.seg.End()
 	f.Text += "; no record behind it in this file"
 	w.close()
-	return false, true
+	return false, w.unread(l)
+}
+
+// unread gives the error of reading that ended a search for the next record, if one did, and says whether to go on.
+func (w *logWalk) unread(l *logFile) bool {
+	err := l.s.Err()
+	if err == nil || errors.Is(err, mappedfile.ErrCorrupt) {
+		return true
+	}
+	return w.yield(LogRecord{}, fmt.Errorf("%s: %w", l.seg.File, err))
 }

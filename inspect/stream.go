@@ -17,14 +17,28 @@ type streamReader struct {
 	mu   sync.Mutex
 	open func() (fs.File, error)
 	f    fs.File
+	size int64
 	pos  int64 // bytes read of f so far
 	back []byte
+	err  error // of reading; what came before it is not believed any more
 }
 
 // ReadAt implements io.ReaderAt.
 func (s *streamReader) ReadAt(p []byte, off int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.readAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+		return 0, err
+	}
+	return n, err
+}
+
+func (s *streamReader) readAt(p []byte, off int64) (int, error) {
 	if off < s.pos-int64(len(s.back)) {
 		if err := s.rewind(); err != nil {
 			return 0, err
@@ -84,7 +98,19 @@ func (s *streamReader) read(p []byte) (int, error) {
 	if n > 0 && errors.Is(err, io.EOF) {
 		err = nil // the next call says so again
 	}
+	if err == nil && n > 0 && s.pos == s.size {
+		err = s.atEnd()
+	}
 	return n, err
+}
+
+// atEnd reads on behind the last byte, since an archive says only there that what it gave was wrong.
+func (s *streamReader) atEnd() error {
+	var more [1]byte
+	if _, err := s.f.Read(more[:]); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // Close implements io.Closer.

@@ -75,7 +75,7 @@ that only read, except plan and expire --dry-run, a zip archive of it will do.`,
 
 // finding prints a finding.
 func (a *app) finding(f inspect.Finding) {
-	a.status = max(a.status, statusFindings)
+	a.found(f)
 	if a.json {
 		a.note(struct {
 			Finding inspect.Finding `json:"finding"`
@@ -83,6 +83,14 @@ func (a *app) finding(f inspect.Finding) {
 		return
 	}
 	fmt.Fprintln(a.errOut, printable(f.String()))
+}
+
+// found notes that there was a finding. What could not be read is trouble: nothing is known about it.
+func (a *app) found(f inspect.Finding) {
+	if f.Kind == inspect.Unreadable {
+		a.status = statusTrouble
+	}
+	a.status = max(a.status, statusFindings)
 }
 
 // trouble prints an error: something could not be done or looked at.

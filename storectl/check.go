@@ -87,7 +87,7 @@ func (a *app) checked(f inspect.Finding, all bool, kinds map[inspect.Kind]*kindC
 		k.Severity = f.Severity
 	}
 	if f.Severity != inspect.Info {
-		a.status = max(a.status, statusFindings)
+		a.found(f)
 	} else if !all {
 		return nil
 	}

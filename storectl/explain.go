@@ -56,27 +56,46 @@ func (a *app) explained(x *inspect.Explanation) {
 		fmt.Fprintln(a.out, "  "+printable(note))
 	}
 	for i, f := range x.Fields {
-		b := f.Bytes
-		// Of a long field only the lines around the byte are of use; the first is always shown.
-		for at := 0; at == 0 || at < len(b); at += bytesPerLine {
-			line := b[min(at, len(b)):min(at+bytesPerLine, len(b))]
-			here := f.Offset + int64(at)
-			mark := " "
-			if i == x.Field && (x.Offset >= here && x.Offset < here+bytesPerLine || x.Offset >= f.Offset+int64(len(b)) && at == 0) {
-				mark = ">"
+		a.field(x, i)
+		if i == x.Field && len(x.Around) > 0 {
+			fmt.Fprintf(a.out, "  %10s  …\n", "")
+			a.hexLines(x, x.AroundOffset, x.Around, "", "")
+			if n := f.Offset + f.Size - x.AroundOffset - int64(len(x.Around)); n > 0 {
+				fmt.Fprintf(a.out, "  %10s  and %d bytes more\n", "", n)
 			}
-			name, value := f.Name, f.Value
-			if at > 0 {
-				name, value = "", ""
-			}
-			if value == "" {
-				value = ascii(line)
-			}
-			fmt.Fprintf(a.out, "%s %10d  %-*s  %-30s %s\n", mark, here, 3*bytesPerLine-1, spaced(line), printable(name), printable(value))
-		}
-		if n := f.Size - int64(len(b)); n > 0 {
+		} else if n := f.Size - int64(len(f.Bytes)); n > 0 {
 			fmt.Fprintf(a.out, "  %10s  and %d bytes more\n", "", n)
 		}
+	}
+}
+
+// field prints the first bytes of a field, with its name and value.
+func (a *app) field(x *inspect.Explanation, i int) {
+	f := x.Fields[i]
+	if len(f.Bytes) == 0 {
+		fmt.Fprintf(a.out, "  %10d  %-*s  %-30s %s\n", f.Offset, 3*bytesPerLine-1, "", printable(f.Name), printable(f.Value))
+	}
+	a.hexLines(x, f.Offset, f.Bytes, f.Name, f.Value)
+}
+
+// hexLines prints bytes that lie at an offset of the file, and marks the line with the byte that was asked for.
+func (a *app) hexLines(x *inspect.Explanation, offset int64, b []byte, name, value string) {
+	for at := 0; at < len(b); at += bytesPerLine {
+		line := b[at:min(at+bytesPerLine, len(b))]
+		here := offset + int64(at)
+		mark := " "
+		if x.Offset >= here && x.Offset < here+int64(len(line)) {
+			mark = ">"
+		}
+		text := value
+		if text == "" || at > 0 && name != "" {
+			text = ascii(line)
+		}
+		if at > 0 && value != "" {
+			text = ""
+		}
+		fmt.Fprintf(a.out, "%s %10d  %-*s  %-30s %s\n", mark, here, 3*bytesPerLine-1, spaced(line), printable(name), printable(text))
+		name = ""
 	}
 }
 

@@ -46,7 +46,7 @@ later (UNIQ_KEY). The exit status is 1 when there is no such record.`,
 				case byOffset:
 					found = a.at(d, offset)
 				}
-				return a.found(p, found)
+				return a.print(p, found)
 			})
 		},
 	}
@@ -69,8 +69,8 @@ func (a *app) at(d *inspect.Dir, offset int64) iter.Seq2[inspect.LogRecord, erro
 	}
 }
 
-// found prints what was found.
-func (a *app) found(p *records, found iter.Seq2[inspect.LogRecord, error]) error {
+// print prints what was found.
+func (a *app) print(p *records, found iter.Seq2[inspect.LogRecord, error]) error {
 	n := 0
 	for r, err := range found {
 		if err != nil {

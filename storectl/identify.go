@@ -24,8 +24,8 @@ With --json it is one object, its findings included.`,
 				if err != nil {
 					return err
 				}
-				if len(id.Findings) > 0 {
-					a.status = max(a.status, statusFindings)
+				for _, f := range id.Findings {
+					a.found(f)
 				}
 				if a.json {
 					return a.line(id)

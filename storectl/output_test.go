@@ -83,3 +83,19 @@ func TestAZipArchiveOfAStoreIsRead(t *testing.T) {
 	require.Equal(t, statusTrouble, run(t.Context(), []string{"cat", filepath.Join(dir, "checkpoint")}, io.Discard, &stderr))
 	require.Contains(t, stderr.String(), "neither a directory nor a zip archive")
 }
+
+func TestALogThatCannotBeReadIsTroubleToIdentify(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "store.zip")
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	require.NoError(t, w.AddFS(os.DirFS(golden.Unpack(t, "rocketmq-4.9.7/clean"))))
+	require.NoError(t, w.Close())
+	harmed := b.Bytes()
+	at := bytes.Index(harmed, []byte("commitlog/00000000000000262144")) + 200
+	copy(harmed[at:], bytes.Repeat([]byte{0xFF}, 4096))
+	require.NoError(t, os.WriteFile(archive, harmed, 0o600))
+	for _, flag := range []string{"--json=false", "--json"} {
+		var stderr strings.Builder
+		require.Equal(t, statusTrouble, run(t.Context(), []string{"identify", archive, flag}, io.Discard, &stderr), stderr.String())
+	}
+}
