@@ -86,7 +86,8 @@ var table = map[string]layer{
 	"broker":              {join(network, "."), above},
 	"bench":               {join(formats, ".", "recovery", "mappedfile", "mappedfile/memfs", "mappedfile/crashfs", "message", "dialect"), above},
 	"storectl":            {[]string{"public"}, join(above, cobra, prometheus, progress)},
-	"internal/golden":     {}, // and only test files import it
+	"internal/golden":     {}, // only test files import it and mqtest
+	"internal/mqtest":     {[]string{"internal/remoting", "internal/route"}, nil},
 	"internal/layers":     {},
 }
 

@@ -165,6 +165,7 @@ func (c *Client) connect(addr string, l *link) {
 	var conn *Conn
 	if err == nil {
 		conn = newConn(c.ctx, nc, &c.conn, &c.limits)
+		conn.dialed = addr
 	}
 	c.settle(addr, l, conn, err)
 	if conn == nil {

@@ -25,6 +25,7 @@ type Conn struct {
 	nc     net.Conn
 	opts   *connOptions
 	limits *limits
+	dialed string // the address that a client gave; "" at a server
 	src    *source
 	frames *FrameReader
 	out    *outbox
@@ -137,6 +138,10 @@ func (c *Conn) Err() error {
 
 // RemoteAddr is the peer's address as host:port.
 func (c *Conn) RemoteAddr() string { return c.nc.RemoteAddr().String() }
+
+// Dialed is the address that the client asked for when it made the connection, "" at a server. A request to it takes the same
+// connection, while [Conn.RemoteAddr] may be another text for the same peer.
+func (c *Conn) Dialed() string { return c.dialed }
 
 // RemoteAddrPort is the peer's address, invalid if it has none of that kind.
 func (c *Conn) RemoteAddrPort() netip.AddrPort {
