@@ -2,6 +2,9 @@ package rocketstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -53,6 +56,7 @@ func (s *Store) dispatch(ctx context.Context) {
 			if s.trouble.Swap(&err) == nil {
 				s.opts.Logger.Error("dispatch stands still; puts are refused", "err", err)
 			}
+			s.makeRoom(err)
 			retry.Reset(retryEvery)
 		} else if s.trouble.Swap(nil) != nil {
 			s.opts.Logger.Info("dispatch goes on")
@@ -67,6 +71,35 @@ func (s *Store) dispatch(ctx context.Context) {
 			job()
 		}
 	}
+}
+
+// makeRoom gives the blocks of the log segment that was made ahead to a dispatch that found the disk full: what can be
+// deleted to make more room is only what is dispatched.
+func (s *Store) makeRoom(why error) {
+	if !errors.Is(why, syscall.ENOSPC) {
+		return
+	}
+	dropped, err := s.log.Queue().DropAhead()
+	if err != nil || dropped {
+		s.opts.Logger.Info("the disk is full; the segment made ahead is given up", "dropped", dropped, "err", err)
+	}
+}
+
+// mostBehind is how many segments of the log the dispatch may be behind before puts wait for it. So of three or more
+// segments the oldest is always dispatched, and can be deleted when the disk is full.
+const mostBehind = 2
+
+// keepUp waits until the dispatch is not too far behind.
+func (s *Store) keepUp(ctx context.Context) error {
+	_, end := s.log.Bounds()
+	upTo := end - mostBehind*s.log.SegmentSize()
+	if s.dispatched.Load() >= upTo {
+		return nil
+	}
+	if err := s.waitDispatched(ctx, upTo); err != nil {
+		return fmt.Errorf("the dispatch is behind: %w", err)
+	}
+	return nil
 }
 
 // QueuedUnit is a message in a queue, for [Options].Queued.

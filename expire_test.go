@@ -147,11 +147,16 @@ func TestExpireCascades(t *testing.T) {
 	s := open(t, dir, o)
 	putSome(t, s, 0, 300)
 	all := readQueues(t, s)
-	before := filesOf(t, dir)
+	_, end := s.Bounds()
+	files := func() []string { // but for the segment that is made ahead, sooner or later
+		ahead := "commitlog/" + mappedfile.SegmentName(end-end%4096+4096)
+		return slices.DeleteFunc(filesOf(t, dir), func(name string) bool { return name == ahead })
+	}
+	before := files()
 	want := rocketstore.ExpireOptions{MaxBytes: 5 * 4096, DryRun: true}
 	dry, err := s.Expire(t.Context(), want)
 	require.NoError(t, err)
-	require.Equal(t, before, filesOf(t, dir))
+	require.Equal(t, before, files())
 	require.Equal(t, all, readQueues(t, s))
 
 	want.DryRun = false
@@ -165,7 +170,7 @@ func TestExpireCascades(t *testing.T) {
 	start, _ := s.Bounds()
 	require.Equal(t, start, done.LogStart)
 	require.Equal(t, []string{"consumequeue/Old/0"}, done.Queues)
-	after := filesOf(t, dir)
+	after := files()
 	lost := 0
 	for _, units := range all {
 		for _, physical := range units {

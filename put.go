@@ -53,6 +53,9 @@ func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) 
 
 // append encodes a message and appends its record.
 func (s *Store) append(ctx context.Context, m *message.Message, seq commitlog.Sequence, wait bool) (PutResult, error) {
+	if err := s.keepUp(ctx); err != nil {
+		return PutResult{}, err
+	}
 	buf := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buf)
 	rec, host, err := s.encode((*buf)[:0], m)
@@ -73,6 +76,9 @@ func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutRe
 	buf := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buf)
 	if err := s.admit(batch[0]); err != nil {
+		return nil, err
+	}
+	if err := s.keepUp(ctx); err != nil {
 		return nil, err
 	}
 	queue, err := s.queue(batch[0].Topic, batch[0].QueueID)
@@ -104,6 +110,9 @@ func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutRe
 // anywhere; what is whole is dispatched. Offsets that do not continue the log give commitlog.ErrNotAtEnd.
 func (s *Store) AppendRaw(ctx context.Context, offset int64, b []byte) error {
 	if err := s.putable(); err != nil {
+		return err
+	}
+	if err := s.keepUp(ctx); err != nil {
 		return err
 	}
 	return s.log.AppendRaw(ctx, offset, b, true)

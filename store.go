@@ -303,7 +303,11 @@ func (s *Store) Close(ctx context.Context) error {
 		return s.release()
 	}
 	end := s.log.Seal()
-	_, _, err := s.log.Sync()
+	// What is noted at the end needs room, on a full disk that of the segment made ahead, which goes anyway.
+	_, err := s.log.Queue().DropAhead()
+	if err == nil {
+		_, _, err = s.log.Sync()
+	}
 	if err == nil {
 		err = s.waitDispatched(ctx, end)
 	}

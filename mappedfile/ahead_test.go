@@ -140,3 +140,25 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 		}
 	}
 }
+
+// On a full disk the blocks of a segment made ahead are of use to others, and the queue does without it (R-E-010).
+func TestSegmentAheadCanBeGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page, Ahead: true, Reserve: mappedfile.ReserveWhole})
+		dropped, err := q.DropAhead()
+		require.NoError(t, err)
+		require.False(t, dropped)
+		put(t, q, "abc")
+		synctest.Wait()
+		require.EqualValues(t, 2*page, fsys.Used())
+		dropped, err = q.DropAhead()
+		require.NoError(t, err)
+		require.True(t, dropped)
+		require.EqualValues(t, page, fsys.Used())
+		require.NoError(t, q.Fill([]byte("b")))
+		put(t, q, "next")
+		require.Len(t, q.Segments(), 2)
+		require.NoError(t, q.Close())
+	})
+}

@@ -173,6 +173,21 @@ func (q *Queue) Close() error {
 	return err
 }
 
+// DropAhead removes the segment that the background made ahead and nothing was written to, and says whether there was one:
+// on a full disk others need its blocks more. The next append at a border makes its segment itself.
+func (q *Queue) DropAhead() (dropped bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.writable(); err != nil {
+		return false, err
+	}
+	ahead := q.bg.takeAny()
+	if ahead == nil {
+		return false, nil
+	}
+	return true, q.removeFile(ahead, ErrOutOfRange)
+}
+
 // Abandon ends the queue as a crash would, without syncing, committing or removing anything, but gives back memory,
 // files and goroutines.
 func (q *Queue) Abandon() error {
