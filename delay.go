@@ -59,7 +59,7 @@ func (s *Store) PutNow(ctx context.Context, m *message.Message) (PutResult, erro
 	if err := s.admit(m); err != nil {
 		return PutResult{}, err
 	}
-	return s.putNow(ctx, m)
+	return s.putNow(ctx, unprepared(m))
 }
 
 // PutLoose is Put that does not wait for the device, for a message whose WAIT is false but is not stored, as 4.9 has it.
@@ -70,6 +70,7 @@ func (s *Store) PutLoose(ctx context.Context, m *message.Message) (PutResult, er
 	if isPrepared(m) || s.delayLevel(m) > 0 {
 		return s.Put(ctx, m) // their WAIT is stored
 	}
+	m = unprepared(m)
 	queue, err := s.queue(m.Topic, m.QueueID)
 	if err != nil {
 		return PutResult{}, err
@@ -176,10 +177,12 @@ func (s *Store) deliverOne(ctx context.Context, offset int64) error {
 		}
 		return err
 	}
-	_, err = s.putNow(ctx, m)
-	if errors.Is(err, commitlog.ErrSyncTimeout) {
-		return nil // it is stored
+	queue, err := s.queue(m.Topic, m.QueueID)
+	if err != nil {
+		return err
 	}
+	// Nobody waits for it: its progress is noted only behind a sync of the log.
+	_, err = s.append(ctx, unprepared(m), queue, false)
 	return err
 }
 

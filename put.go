@@ -45,6 +45,7 @@ func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) 
 	if isPrepared(m) {
 		return s.engine.put(ctx, m)
 	}
+	m = unprepared(m)
 	if level := s.delayLevel(m); level > 0 {
 		return s.putDelayed(ctx, m, level)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
@@ -99,20 +100,54 @@ func (s *Store) Lookup(id string) (*message.Message, int64, error) {
 	return m, offset, nil
 }
 
-// MessageAt gives a copy of the message whose record starts at a physical offset; ErrNotFound when none does.
+// MessageAt gives a copy of the message whose record starts at a physical offset; ErrNotFound when none does. A damaged one
+// gives a [*mappedfile.CorruptError].
 func (s *Store) MessageAt(offset int64) (*message.Message, error) {
-	if s.closed.Load() {
-		return nil, ErrClosed
-	}
-	r, v, err := s.log.Read(offset)
-	switch {
-	case errors.Is(err, mappedfile.ErrOutOfRange), errors.Is(err, commitlog.ErrMagic), errors.Is(err, commitlog.ErrPlace):
-		return nil, ErrNotFound
-	case err != nil:
+	r, v, err := s.recordAt(offset)
+	if err != nil {
 		return nil, err
 	}
 	defer v.Release()
 	return r.Message(), nil
+}
+
+// RawAt gives a copy of the bytes of the record that starts at a physical offset; its errors are those of MessageAt.
+func (s *Store) RawAt(offset int64) ([]byte, error) {
+	r, v, err := s.recordAt(offset)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	return bytes.Clone(v.Bytes()[:r.Size]), nil
+}
+
+// recordAt reads the record at an offset that somebody else names.
+func (s *Store) recordAt(offset int64) (commitlog.Record, mappedfile.View, error) {
+	if s.closed.Load() {
+		return commitlog.Record{}, mappedfile.View{}, ErrClosed
+	}
+	if _, end := s.log.Bounds(); offset >= end {
+		return commitlog.Record{}, mappedfile.View{}, ErrNotFound
+	}
+	r, v, err := s.log.Read(offset)
+	if errors.Is(err, mappedfile.ErrOutOfRange) || errors.Is(err, commitlog.ErrMagic) || errors.Is(err, commitlog.ErrPlace) {
+		err = ErrNotFound
+	}
+	return r, v, err
+}
+
+// IndexEnd says how far the key index reaches: the store time (ms) of the newest message in it, and its physical offset. It is
+// 0 and 0 when there is none.
+func (s *Store) IndexEnd() (storeTime, physicalOffset int64) {
+	if s.index == nil {
+		return 0, 0
+	}
+	for _, f := range slices.Backward(s.index.Files()) {
+		if f.Damaged == nil && f.Header.Keys() > 0 {
+			return f.Header.EndTimestamp, f.Header.EndOffset
+		}
+	}
+	return 0, 0
 }
 
 // OffsetAt gives the queue offset of the first message stored at or after a time (ms), or the end of the queue when all
