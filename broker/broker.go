@@ -41,6 +41,8 @@ type Broker struct {
 	sends     atomic.Int64                 // under way
 	pullBytes atomic.Int64                 // of answers to pulls that are not yet handed to the network
 	figures   figures
+	ready     atomic.Bool // all of the fields above are set
+	noChecks  atomic.Bool // producers are not asked for their transactions
 
 	start  sync.Once // starts the timers
 	ctx    context.Context
@@ -70,6 +72,7 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	store.Queued = b.held.queued
 	store.Tables = append(store.Tables, &b.topics.table, &b.groups.table)
 	store.StoreHost = *b.host.Load()
+	b.checksOf(&store)
 	if b.store, err = rocketstore.OpenContext(ctx, opts.Dir, &store); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,9 @@ func (b *Broker) prepare() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	b.names, err = newNames(b)
+	if b.names, err = newNames(b); err == nil {
+		b.ready.Store(true)
+	}
 	return err
 }
 

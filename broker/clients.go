@@ -36,11 +36,12 @@ type consumerGroup struct {
 type clients struct {
 	mu        sync.RWMutex
 	producers map[string]map[*remoting.Conn]*member
+	turns     map[string]int // whose turn it is to be asked, by producer group
 	consumers map[string]*consumerGroup
 }
 
 func newClients() *clients {
-	return &clients{producers: map[string]map[*remoting.Conn]*member{}, consumers: map[string]*consumerGroup{}}
+	return &clients{producers: map[string]map[*remoting.Conn]*member{}, turns: map[string]int{}, consumers: map[string]*consumerGroup{}}
 }
 
 // beat notes that a client of a producer group lives.
@@ -134,10 +135,32 @@ func (k *clients) leaveProducer(group string, c *remoting.Conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if members := k.producers[group]; members != nil {
-		if delete(members, c); len(members) == 0 {
-			delete(k.producers, group)
-		}
+		k.dropProducer(group, members, c)
 	}
+}
+
+func (k *clients) dropProducer(group string, members map[*remoting.Conn]*member, c *remoting.Conn) {
+	if delete(members, c); len(members) == 0 {
+		delete(k.producers, group)
+		delete(k.turns, group)
+	}
+}
+
+// producersOf are connections of a producer group, most at the most, each time beginning with another one.
+func (k *clients) producersOf(group string, most int) []*remoting.Conn {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	members := k.producers[group]
+	all := slices.SortedFunc(maps.Keys(members), func(a, b *remoting.Conn) int {
+		return cmp.Or(cmp.Compare(members[a].id, members[b].id), cmp.Compare(a.RemoteAddr(), b.RemoteAddr()))
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	first := k.turns[group] % len(all)
+	k.turns[group] = first + 1
+	all = slices.Concat(all[first:], all[:first])
+	return all[:min(len(all), most)]
 }
 
 func (k *clients) leaveConsumer(group string, c *remoting.Conn) bool {
@@ -162,9 +185,7 @@ func (k *clients) lost(c *remoting.Conn) (groups []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for group, members := range k.producers {
-		if delete(members, c); len(members) == 0 {
-			delete(k.producers, group)
-		}
+		k.dropProducer(group, members, c)
 	}
 	for group := range k.consumers {
 		if k.dropConsumer(group, c) {

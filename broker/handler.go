@@ -36,6 +36,12 @@ func operationOf(code int32) operation {
 		return (*Broker).unregisterClient
 	case remoting.GetConsumerListByGroup:
 		return (*Broker).consumerList
+	case remoting.ConsumerSendMessageBack:
+		return (*Broker).sendBack
+	case remoting.QueryMessage:
+		return (*Broker).queryMessage
+	case remoting.ViewMessageByID:
+		return (*Broker).viewMessage
 	case remoting.EndTransaction:
 		return (*Broker).endTransaction
 	case remoting.LockBatchQueues:

@@ -84,8 +84,9 @@ type peer struct {
 	w *world
 	c *remoting.Client
 
-	mu      sync.Mutex
-	notices []string // groups that requests 40 named
+	mu        sync.Mutex
+	notices   []string            // groups that requests 40 named
+	questions []*remoting.Command // requests 39
 }
 
 func (w *world) peer() *peer {
@@ -101,6 +102,10 @@ func (w *world) peer() *peer {
 func (p *peer) notice(_ context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if req.Code == remoting.CheckTransactionState {
+		p.questions = append(p.questions, req)
+		return nil
+	}
 	p.notices = append(p.notices, fmt.Sprintf("%d %s", req.Code, req.Fields.Get("consumerGroup")))
 	return nil
 }

@@ -67,6 +67,18 @@ func (l *locks) release(group, client string, queues []lockQueue) {
 	}
 }
 
+// inUse says whether somebody of a group consumes in order now.
+func (l *locks) inUse(group string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, have := range l.held[group] {
+		if now.Before(have.until) {
+			return true
+		}
+	}
+	return false
+}
+
 // lockQueue is a queue as a client names it.
 type lockQueue struct {
 	queueName

@@ -39,7 +39,7 @@ type Options struct {
 
 	// Dir is the store directory. Java: storePathRootDir.
 	Dir string
-	// Store are the store's options. Queued, Tables and StoreHost are set by the broker.
+	// Store are the store's options. Queued, Tables and StoreHost are set by the broker, and those of Checks that are not set.
 	Store rocketstore.Options
 
 	// Permission is what the broker allows, PermRead and PermWrite or-ed. Default 6, both. Java: brokerPermission.
@@ -57,6 +57,9 @@ type Options struct {
 	// NoTrace and Region are told to producers. Default region DefaultRegion. Java: traceOn, regionId.
 	NoTrace bool
 	Region  string
+	// NoTransactionChecks asks no producer what became of its transactions; [Broker.SetTransactionChecks] changes it at run time. How
+	// they are asked is in Store.Checks. Java: checkTransactionMessageEnable.
+	NoTransactionChecks bool
 	// RejectTransactions refuses prepared messages. Java: rejectTransactionMessage.
 	RejectTransactions bool
 

@@ -72,6 +72,7 @@ func serviceSettings() []setting {
 		yes("traceTopicEnable", func(o *Options) *bool { return &o.TraceTopic }),
 		properties.Text("msgTraceTopicName", func(o *Options) *string { return &o.TraceTopicName }),
 		unless("traceOn", func(o *Options) *bool { return &o.NoTrace }),
+		unless("checkTransactionMessageEnable", func(o *Options) *bool { return &o.NoTransactionChecks }),
 		yes("rejectTransactionMessage", func(o *Options) *bool { return &o.RejectTransactions }),
 		millis("registerNameServerPeriod", func(o *Options) *time.Duration { return &o.RegisterEvery }),
 		millis("registerBrokerTimeoutMills", func(o *Options) *time.Duration { return &o.RegisterTimeout }),
@@ -131,7 +132,13 @@ func storeSettings() []setting {
 			properties.Number(mapped+"FileSizeCommitLog", 4096, 1<<40, func(o *Options) *int64 { return &o.Store.SegmentSize }),
 			properties.Number(mapped+"FileSizeConsumeQueue", 20, 1<<40, func(o *Options) *int64 { return &o.Store.QueueSegmentSize }))
 	}
+	for _, names := range [][2]string{{"transactionCheckInterval", "transactionTimeOut"}, {"checkTransactionMessageTimerInterval", "checkTransactionMessageAtleastInterval"}} { // the last two are of 3.1
+		list = append(list,
+			properties.Time(names[0], time.Millisecond, func(o *Options) *time.Duration { return &o.Store.Checks.Every }),
+			properties.Time(names[1], time.Millisecond, func(o *Options) *time.Duration { return &o.Store.Checks.MinAge }))
+	}
 	return append(list,
+		properties.Number("transactionCheckMax", 1, maxInt32, func(o *Options) *int { return &o.Store.Checks.Max }),
 		properties.Number("tranStateTableMapedFileSize", 24, 1<<40, func(o *Options) *int64 { return &o.Store.StateSegmentSize }),
 		properties.Number("tranRedoLogMapedFileSize", 20, 1<<40, func(o *Options) *int64 { return &o.Store.RedoSegmentSize }))
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/internal/remoting"
@@ -179,15 +180,14 @@ func (b *Broker) resend(req *remoting.Command, s *sendRequest) error {
 	if req.Version >= remoting.Version349 && s.maxReconsumeTimes >= 0 {
 		limit = s.maxReconsumeTimes
 	}
-	if s.reconsumeTimes <= limit { // E9: the count of this try is in it already
+	// The count of this try is in it already (protocol.md E9), but for a group that consumes in order: that tries locally, and
+	// sends back only what has had all its tries.
+	if s.reconsumeTimes <= limit && !b.locks.inUse(name, time.Now()) {
 		return nil
 	}
 	s.topic, s.queueID = deadPrefix+name, 0
 	s.properties = s.properties.Delete(message.PropertyDelay)
-	_, made, err := b.topics.ensure(s.topic, 1, permRead|permWrite)
-	if err == nil && made {
-		b.names.changed()
-	}
+	_, err = b.ensureTopic(s.topic, 1)
 	return err
 }
 

@@ -58,6 +58,8 @@ type Dialect struct {
 	DropsWait bool
 	// NamesRegion: it adds MSG_REGION and TRACE_ON, and UNIQ_KEY where there is none.
 	NamesRegion bool
+	// RenewsStoreHost: a message that is sent back gets the broker's own address; else it keeps that of its record.
+	RenewsStoreHost bool
 	// TimestampKey is the spelling of a data version's time in JSON.
 	TimestampKey string
 }
@@ -91,6 +93,7 @@ func V53() *Dialect {
 	d.CheckIntervalMillis = 30_000
 	d.NamesTransaction, d.CountsEmptyIndex = true, true
 	d.DropsWait, d.NamesRegion = false, true
+	d.RenewsStoreHost = true
 	return d
 }
 
