@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/rocketstore/rocketstore"
-	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -72,8 +71,6 @@ func (b *Broker) question(r *rocketstore.CheckRequest) *remoting.Command {
 	if b.rules.NamesRegion { // 5.3
 		req.Fields = append(req.Fields, remoting.String("topic", rocketstore.HalfTopicName), remoting.String("bname", b.opts.Name))
 	}
-	req.Body = encoded(r.Record)
+	req.Body = r.Record.AppendTo(make([]byte, 0, r.Record.EncodedSize()))
 	return req
 }
-
-func encoded(r *commitlog.Record) []byte { return r.AppendTo(make([]byte, 0, r.EncodedSize())) }
