@@ -100,8 +100,14 @@ func AppendBlank(b []byte, left int) []byte {
 // lengths add up to Size, but neither the CRC ([Record.CheckBody]) nor the place. The errors match ErrMagic or ErrSize.
 func Decode(b []byte) (Record, error) {
 	var r Record
+	err := r.decode(b)
+	return r, err
+}
+
+// decode is Decode into r, which must be zero: a scan decodes millions into the same variable.
+func (r *Record) decode(b []byte) error {
 	if len(b) < BlankSize {
-		return r, fmt.Errorf("%w: %d bytes left", ErrSize, len(b))
+		return fmt.Errorf("%w: %d bytes left", ErrSize, len(b))
 	}
 	r.Size = int32(binary.BigEndian.Uint32(b))
 	r.Magic = binary.BigEndian.Uint32(b[posMagic:])
@@ -111,10 +117,10 @@ func Decode(b []byte) (Record, error) {
 	case MagicV2:
 		topicWidth = 2
 	default:
-		return r, fmt.Errorf("%w %08x", ErrMagic, r.Magic)
+		return fmt.Errorf("%w %08x", ErrMagic, r.Magic)
 	}
 	if int64(r.Size) < fixedSize || int64(r.Size) > int64(len(b)) {
-		return r, fmt.Errorf("%w: size %d, %d bytes left", ErrSize, r.Size, len(b))
+		return fmt.Errorf("%w: size %d, %d bytes left", ErrSize, r.Size, len(b))
 	}
 	b = b[:r.Size:r.Size]
 	r.BodyCRC = binary.BigEndian.Uint32(b[8:])
@@ -126,7 +132,7 @@ func Decode(b []byte) (Record, error) {
 	r.BornTimestamp = int64(binary.BigEndian.Uint64(b[40:]))
 	bornIPv6, storeIPv6 := r.SysFlag.Has(message.FlagBornHostIPv6), r.SysFlag.Has(message.FlagStoreHostIPv6)
 	if need := minSize(topicWidth, bornIPv6, storeIPv6); int(r.Size) < need {
-		return r, fmt.Errorf("%w: size %d, at least %d for its hosts", ErrSize, r.Size, need)
+		return fmt.Errorf("%w: size %d, at least %d for its hosts", ErrSize, r.Size, need)
 	}
 	at := posBornHost
 	r.BornHost, _ = message.DecodeHost(b[at:], bornIPv6)
@@ -137,7 +143,7 @@ func Decode(b []byte) (Record, error) {
 	at += r.StoreHost.Size()
 	r.ReconsumeTimes = int32(binary.BigEndian.Uint32(b[at:]))
 	r.PreparedTransactionOffset = int64(binary.BigEndian.Uint64(b[at+4:]))
-	return r, r.decodeTail(b, at+12, topicWidth)
+	return r.decodeTail(b, at+12, topicWidth)
 }
 
 // decodeTail reads the three parts of variable length; at is the position of the body length.

@@ -27,7 +27,7 @@ const (
 )
 
 // windowSize is what a Scanner over a file reads at a time.
-const windowSize = 1 << 20
+const windowSize = 256 << 10
 
 // Scanner walks the records of one segment in order. It is the only parser of commit log bytes: recovery, reading and
 // forensics all use it. It never writes and allocates only its window.
@@ -108,8 +108,9 @@ func (s *Scanner) Next() bool {
 		s.ending = EndZeros
 		return false
 	}
+	s.rec = Record{}
 	if b, err = s.record(); err == nil {
-		s.rec, err = Decode(b)
+		err = s.rec.decode(b)
 	}
 	if err != nil {
 		s.rec = Record{}
@@ -221,6 +222,12 @@ func (s *Scanner) findMagic(from int64) (int64, bool, error) {
 // damaged size never makes the window huge.
 func (s *Scanner) record() ([]byte, error) {
 	left := s.size - s.pos
+	if at := s.pos - s.winAt; at >= 0 && at+MinRecordSize <= int64(len(s.win)) { // mostly all of it is in the window
+		b := s.win[at:]
+		if n := int64(int32(binary.BigEndian.Uint32(b))); n >= MinRecordSize && n <= int64(len(b)) {
+			return b[:n], nil
+		}
+	}
 	if left < MinRecordSize {
 		return s.bytes(s.pos, left)
 	}

@@ -71,17 +71,28 @@ const dumpWindow = 1 << 12 * EntrySize
 // each calls f with the position and the bytes of every unit of some size between from and to, until f gives false. The
 // bytes are valid until the next.
 func (d *Dump) each(from, to, size int64, f func(at int64, b []byte) bool) error {
+	return d.windows(from, to, func(at int64, b []byte) bool {
+		for ; len(b) > 0; at, b = at+size, b[size:] {
+			if !f(at, b[:size]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// windows is each for many units at a time.
+func (d *Dump) windows(from, to int64, f func(at int64, b []byte) bool) error {
 	window := make([]byte, min(dumpWindow, max(to-from, 0)))
 	for at := from; at < to; {
 		b := window[:min(int64(len(window)), to-at)]
 		if err := d.read(b, at); err != nil {
 			return err
 		}
-		for ; len(b) > 0; at, b = at+size, b[size:] {
-			if !f(at, b[:size]) {
-				return nil
-			}
+		if !f(at, b) {
+			return nil
 		}
+		at += int64(len(b))
 	}
 	return nil
 }
@@ -90,16 +101,21 @@ func (d *Dump) each(from, to, size int64, f func(at int64, b []byte) bool) error
 // and the scan goes on. An error of reading ends it.
 func (d *Dump) Slots() iter.Seq2[SlotValue, error] {
 	return func(yield func(SlotValue, error) bool) {
-		err := d.each(HeaderSize, d.Shape.entryPos(0), SlotSize, func(at int64, b []byte) bool {
-			v := SlotValue{int32((at - HeaderSize) / SlotSize), int32(binary.BigEndian.Uint32(b))}
-			if v.Newest == 0 {
-				return true
+		err := d.windows(HeaderSize, d.Shape.entryPos(0), func(at int64, b []byte) bool {
+			for i := 0; i < len(b); i += SlotSize {
+				v := SlotValue{int32((at - HeaderSize + int64(i)) / SlotSize), int32(binary.BigEndian.Uint32(b[i:]))}
+				if v.Newest == 0 {
+					continue // most are not in use
+				}
+				var err error
+				if v.Newest < 0 || v.Newest > d.last() {
+					err = d.corrupt(at+int64(i), fmt.Errorf("%w: slot %d begins with entry %d of %d", errChain, v.Slot, v.Newest, d.last()))
+				}
+				if !yield(v, err) {
+					return false
+				}
 			}
-			var err error
-			if v.Newest < 0 || v.Newest > d.last() {
-				err = d.corrupt(at, fmt.Errorf("%w: slot %d begins with entry %d of %d", errChain, v.Slot, v.Newest, d.last()))
-			}
-			return yield(v, err)
+			return true
 		})
 		if err != nil {
 			yield(SlotValue{}, err)

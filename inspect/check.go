@@ -277,15 +277,14 @@ func (c *checker) log(ctx context.Context) error {
 		c.s.LogStart, c.s.LogEnd = segs[0].Start, segs[0].Start
 	}
 	file := ""
-	for r, err := range c.dir.Log(ctx, LogRange{}, c.inLog) {
+	var ended error
+	c.dir.walkLog(ctx, LogRange{}, c.inLog, func(r *LogRecord, err error) bool {
 		if err == nil {
-			err = c.record(&r)
+			err = c.record(r)
 		}
 		if err != nil || c.stopped {
-			if err := c.trouble(ctx, err); err != nil {
-				return err
-			}
-			continue
+			ended = c.trouble(ctx, err)
+			return ended == nil
 		}
 		if r.File != file {
 			file, done = r.File, starts[r.File]
@@ -294,6 +293,10 @@ func (c *checker) log(ctx context.Context) error {
 		if c.o.Progress != nil && c.s.Records%4096 == 0 {
 			c.o.Progress(min(done, total), total)
 		}
+		return true
+	})
+	if ended != nil {
+		return ended
 	}
 	if c.o.Progress != nil && ctx.Err() == nil {
 		c.o.Progress(total, total)
@@ -373,10 +376,11 @@ func (c *checker) record(r *LogRecord) error {
 		c.queuedEnd = c.s.LogEnd
 	}
 	c.s.LastStoreTime = max(c.s.LastStoreTime, r.StoreTimestamp)
-	if err := c.queues.record(r); err != nil {
+	unique, keys, err := c.queues.record(r)
+	if err != nil {
 		return err
 	}
-	if err := c.index.record(r); err != nil {
+	if err := c.index.record(r, unique, keys); err != nil {
 		return err
 	}
 	return c.states.record(r)

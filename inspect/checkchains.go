@@ -10,7 +10,7 @@ import (
 )
 
 // chain compares an entry's link with the entry that was the newest of its chain before. Hash is what the entry's should be.
-func (c *checkIndex) chain(i indexItem, hash int32) {
+func (c *checkIndex) chain(i *indexItem, hash int32) {
 	f := i.file
 	if f.newest == nil {
 		return
@@ -34,7 +34,7 @@ func (c *checkIndex) odd(i indexItem) error {
 	if i.number == 0 {
 		return c.fileEnd(i.file)
 	}
-	c.chain(i, i.KeyHash)
+	c.chain(&i, i.KeyHash)
 	i.file.lastOff = -1
 	return c.stray(i)
 }

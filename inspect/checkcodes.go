@@ -124,7 +124,7 @@ func (c *checkQueues) followBatch(files QueueFiles) *follower[QueueUnit] {
 		}
 		w.walk(context.Background(), files.Segments)
 	}
-	return follow(seq, func(u QueueUnit) int64 { return u.Batch.PhysicalOffset }, c.oddBatch)
+	return follow(seq, func(u *QueueUnit) int64 { return u.Batch.PhysicalOffset }, c.oddBatch)
 }
 
 // batchOf is the unit that a record has in its batch queue.
@@ -147,7 +147,7 @@ func (c *checkQueues) batchRecord(q *queueCheck, r *LogRecord) error {
 	}
 	want := batchOf(r, int64(message.HashMore(0, message.Lookup(r.Properties, message.PropertyTags))))
 	q.logged, q.logEnd = true, max(q.logEnd, r.QueueOffset+int64(want.BatchSize))
-	ok, err := q.batch.take(r.PhysicalOffset, func(u QueueUnit) {
+	ok, err := q.batch.take(r.PhysicalOffset, func(u *QueueUnit) {
 		have := *u.Batch
 		have.CompactedOffset, have.Reserved = want.CompactedOffset, want.Reserved
 		if have != want {
@@ -168,7 +168,7 @@ func (c *checkQueues) batchRecord(q *queueCheck, r *LogRecord) error {
 		Kind: MissingUnits, Severity: Error, File: q.Dir, From: r.QueueOffset, To: r.QueueOffset + int64(want.BatchSize), Expected: batchText(want),
 		Text: fmt.Sprintf("the record at %d has no unit in batch queue %s", r.PhysicalOffset, q.name()),
 	}
-	if next, ok, err := q.batch.front(); ok && err == nil {
+	if next, err := q.batch.front(); next != nil && err == nil {
 		f.File, f.Offset = next.File, next.Offset
 	}
 	c.report(f)

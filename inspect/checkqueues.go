@@ -21,10 +21,16 @@ const maxOpenQueues = 64
 type checkQueues struct {
 	*checker
 	byTopic map[string]map[int32]*queueCheck
-	open    []*queueCheck // those whose files are open, the one used last at the end
+	open    []*queueCheck // those whose files are open
 	absent  map[string]map[int32]*absence
 	unitEnd int64 // behind the last record that a unit points to
 	notRead bool  // the queues are in RocksDB
+	// anyBatch says whether there is a batch queue.
+	anyBatch bool
+	tick     int64 // counts the uses of queues
+	lately   [1024]*queueCheck
+	present  *LogRecord
+	each     func(recovery.Placement) error // compares a unit of the present record
 }
 
 // queueCheck is one queue that is compared.
@@ -42,6 +48,7 @@ type queueCheck struct {
 	blank      *absence  // records with a filler
 	before     *absence  // records before the first file
 	delays     delayRule // of the delay topic
+	used       int64     // the tick of the last use; 0: its files are not open
 }
 
 // absence is a run of records without a unit.
@@ -63,7 +70,9 @@ func (a *absence) add(r *LogRecord, queueOffset int64) *absence {
 }
 
 func newCheckQueues(c *checker) *checkQueues {
-	return &checkQueues{checker: c, byTopic: make(map[string]map[int32]*queueCheck), absent: make(map[string]map[int32]*absence)}
+	q := &checkQueues{checker: c, byTopic: make(map[string]map[int32]*queueCheck), absent: make(map[string]map[int32]*absence)}
+	q.each = func(p recovery.Placement) error { return q.place(q.present, p) }
+	return q
 }
 
 // listQueues lists the queues and notes where their units end. It reports what a walk over the units alone shows.
@@ -82,17 +91,8 @@ func (c *checker) listQueues(ctx context.Context) error {
 			c.queues.add(files, root == batchQueueDir)
 		}
 	}
-	for u, err := range c.dir.Queues(ctx, QueueFilter{}, c.report) {
-		if err == nil && c.stopped {
-			err = errStop
-		}
-		if err != nil {
-			if err := c.trouble(ctx, err); err != nil {
-				return err
-			}
-			continue
-		}
-		c.queues.unit(&u)
+	if err := c.queues.walk(ctx); err != nil {
+		return err
 	}
 	for _, err := range c.dir.Extensions(ctx, QueueFilter{}, c.report) {
 		if err != nil {
@@ -101,6 +101,45 @@ func (c *checker) listQueues(ctx context.Context) error {
 			}
 		}
 		c.s.ExtUnits++
+	}
+	return ctx.Err()
+}
+
+// walk goes over the units of all queues.
+func (c *checkQueues) walk(ctx context.Context) error {
+	note := func(q *queueCheck, u *QueueUnit, err error) error {
+		if err == nil && c.stopped {
+			err = errStop
+		}
+		if err != nil {
+			return c.trouble(ctx, err)
+		}
+		c.unit(q, u)
+		return nil
+	}
+	for _, tree := range []string{queueDir, batchQueueDir} {
+		queues, _, err := c.dir.queueTree(tree, QueueFilter{}, c.report)
+		if err := c.trouble(ctx, err); err != nil {
+			return err
+		}
+		for _, files := range queues {
+			q, ended := c.byTopic[files.Topic][files.QueueID], error(nil)
+			yield := func(u QueueUnit, err error) bool {
+				ended = note(q, &u, err)
+				return ended == nil
+			}
+			if q == nil { // new since the folders were listed
+				continue
+			}
+			if tree == queueDir {
+				c.dir.walkQueue(ctx, files, c.report, yield)
+			} else {
+				c.dir.walkBatchQueue(ctx, files, c.report, yield)
+			}
+			if ended != nil {
+				return ended
+			}
+		}
 	}
 	return ctx.Err()
 }
@@ -120,17 +159,13 @@ func (c *checkQueues) add(files QueueFiles, batch bool) {
 		c.s.Queues++
 	}
 	if batch {
-		q.batch = c.followBatch(files)
+		q.batch, c.anyBatch = c.followBatch(files), true
 	}
 }
 
 // unit notes a unit that is on disk.
-func (c *checkQueues) unit(u *QueueUnit) {
+func (c *checkQueues) unit(q *queueCheck, u *QueueUnit) {
 	c.s.Units++
-	q := c.byTopic[u.Topic][u.QueueID]
-	if q == nil {
-		return // new since the folders were listed
-	}
 	if !u.IsFiller() && u.Valid() {
 		c.unitEnd = max(c.unitEnd, u.PhysicalOffset+int64(u.Size))
 	}
@@ -147,23 +182,47 @@ func (c *checkQueues) unit(u *QueueUnit) {
 	q.end = max(q.end, u.Index+1)
 }
 
-// record compares the units of a record.
-func (c *checkQueues) record(r *LogRecord) error {
+// record compares the units of a record, and gives the keys that it has in the index.
+func (c *checkQueues) record(r *LogRecord) (unique, keys []byte, err error) {
+	c.present = r
 	if c.notRead {
-		return nil
+		unique, keys = c.derive.Keys(&r.Record)
+		return unique, keys, nil
 	}
-	if q := c.byTopic[string(r.Topic)][r.QueueID]; r.SysFlag.Has(message.FlagInnerBatch) || q != nil && q.batch != nil {
-		if !r.SysFlag.Queued() {
-			return nil
+	if r.SysFlag.Has(message.FlagInnerBatch) || c.anyBatch && c.inBatchQueue(r) {
+		if r.SysFlag.Queued() {
+			err = c.batchRecord(c.byTopic[string(r.Topic)][r.QueueID], r)
 		}
-		return c.batchRecord(q, r)
+		unique, keys = c.derive.Keys(&r.Record)
+		return unique, keys, err
 	}
-	return c.derive.Units(&r.Record, func(p recovery.Placement) error { return c.place(r, p) })
+	return c.derive.UnitsAndKeys(&r.Record, c.each)
+}
+
+// inBatchQueue says whether a record's queue is one of batches.
+func (c *checkQueues) inBatchQueue(r *LogRecord) bool {
+	q := c.byTopic[string(r.Topic)][r.QueueID]
+	return q != nil && q.batch != nil
+}
+
+// find is a queue, nil when it has no files. The small table in front of the two maps pays for itself: BenchmarkCheck.
+func (c *checkQueues) find(topic []byte, id int32) *queueCheck {
+	mix := uint32(id)*31 + uint32(len(topic))
+	if len(topic) > 0 {
+		mix += uint32(topic[len(topic)-1]) * 257
+	}
+	slot := &c.lately[mix%uint32(len(c.lately))]
+	if q := *slot; q != nil && q.QueueID == id && q.Topic == string(topic) {
+		return q
+	}
+	q := c.byTopic[string(topic)][id]
+	*slot = q
+	return q
 }
 
 // place compares the unit that should be at a place.
 func (c *checkQueues) place(r *LogRecord, p recovery.Placement) error {
-	q := c.byTopic[string(p.Topic)][p.QueueID]
+	q := c.find(p.Topic, p.QueueID)
 	if q == nil {
 		c.noQueue(r, p)
 		return nil
@@ -258,22 +317,28 @@ func (c *checkQueues) noQueue(r *LogRecord, p recovery.Placement) {
 	}
 }
 
-// touch keeps the number of open files small.
+// touch keeps the number of open files small: the queue that was not used for longest gives way.
 func (c *checkQueues) touch(q *queueCheck) {
-	n := len(c.open)
-	if n > 0 && c.open[n-1] == q {
+	c.tick++
+	if q.used > 0 {
+		q.used = c.tick
 		return
 	}
-	if i := slices.Index(c.open, q); i >= 0 {
-		c.open = append(slices.Delete(c.open, i, i+1), q)
+	q.used = c.tick
+	if len(c.open) < maxOpenQueues {
+		c.open = append(c.open, q)
 		return
 	}
-	if n >= maxOpenQueues {
-		c.open[0].units.close()
-		c.open[0].ext.close()
-		c.open = slices.Delete(c.open, 0, 1)
+	oldest := 0
+	for i, o := range c.open {
+		if o.used < c.open[oldest].used {
+			oldest = i
+		}
 	}
-	c.open = append(c.open, q)
+	c.open[oldest].units.close()
+	c.open[oldest].ext.close()
+	c.open[oldest].used = 0
+	c.open[oldest] = q
 }
 
 // atUnit completes a finding about a unit.

@@ -59,7 +59,7 @@ func newCheckStates(c *checker) *checkStates {
 			c.s.RedoUnits++
 		}
 	}
-	s.redo = follow(c.dir.RedoLog(context.Background(), func(f Finding) { c.report(f) }), func(u RedoUnit) int64 { return u.PhysicalOffset }, s.oddRedo)
+	s.redo = follow(c.dir.RedoLog(context.Background(), func(f Finding) { c.report(f) }), func(u *RedoUnit) int64 { return u.PhysicalOffset }, s.oddRedo)
 	return s
 }
 
@@ -194,7 +194,7 @@ func (c *checkStates) redoUnit(r *LogRecord, tx message.SysFlag) error {
 	if tx != message.FlagPrepared {
 		want.TagsCode = r.PreparedTransactionOffset
 	}
-	ok, err := c.redo.take(r.PhysicalOffset, func(u RedoUnit) {
+	ok, err := c.redo.take(r.PhysicalOffset, func(u *RedoUnit) {
 		c.closeNoRedo()
 		if u.Unit == want {
 			return
@@ -214,10 +214,10 @@ func (c *checkStates) redoUnit(r *LogRecord, tx message.SysFlag) error {
 	if ok || err != nil {
 		return err
 	}
-	next, more, err := c.redo.front()
+	next, err := c.redo.front()
 	switch {
 	case err != nil:
-	case !more:
+	case next == nil:
 		c.redoLate = c.redoLate.add(r, r.PhysicalOffset)
 	default:
 		if c.noRedo == nil {

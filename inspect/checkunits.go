@@ -28,6 +28,9 @@ func (r *runs) find(i int64) int {
 }
 
 func (r *runs) has(i int64) bool {
+	if n := len(r.list); n == 0 || r.list[n-1].to <= i {
+		return false // as nearly always
+	}
 	k := r.find(i)
 	return k < len(r.list) && r.list[k].from <= i
 }

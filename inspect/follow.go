@@ -11,33 +11,66 @@ const followWindow = 256
 // follower goes through a run of items that point into the commit log, in step with a walk over the log: index entries, redo
 // units, units of a batch queue. They lie in log order, save for damage. It holds at most followWindow items.
 type follower[T any] struct {
-	next    func() (T, error, bool)
+	next    func() ([]T, error, bool)
 	stop    func()
-	pointer func(T) int64 // physical offset
-	odd     func(T) error // gets each item that no record took, in order
+	pointer func(*T) int64 // physical offset
+	odd     func(T) error  // gets each item that no record took, in order
 	// mark says whether an item points to nothing and only stands between others; odd gets it in its turn. Nil: none does.
-	mark   func(T) bool
-	window []T
+	mark func(*T) bool
+	// ahead, if not nil, sees each batch of items when it is read. They are looked at one by one later.
+	ahead  func([]T)
+	window []T   // a part of buf
+	buf    []T   // has room for one batch behind a whole window
 	low    int64 // the least pointer in the window; valid when not stale
 	stale  bool
 	ended  bool
 	err    error
 }
 
-func follow[T any](seq iter.Seq2[T, error], pointer func(T) int64, odd func(T) error) *follower[T] {
+func follow[T any](seq iter.Seq2[T, error], pointer func(*T) int64, odd func(T) error) *follower[T] {
 	f := &follower[T]{pointer: pointer, odd: odd}
-	f.next, f.stop = iter.Pull2(seq)
+	f.next, f.stop = iter.Pull2(batches(seq))
 	return f
+}
+
+// batches yields the items of seq up to followWindow at a time, since each step of iter.Pull2 costs more than an item. A
+// batch is valid until the next.
+func batches[T any](seq iter.Seq2[T, error]) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		batch := make([]T, 0, followWindow)
+		for item, err := range seq {
+			if err == nil {
+				batch = append(batch, item)
+			}
+			if len(batch) == followWindow || err != nil && len(batch) > 0 {
+				if !yield(batch, nil) {
+					return
+				}
+				batch = batch[:0]
+			}
+			if err != nil && !yield(nil, err) {
+				return
+			}
+		}
+		if len(batch) > 0 {
+			yield(batch, nil)
+		}
+	}
 }
 
 // fill reads on until the window is full.
 func (f *follower[T]) fill() error {
-	if f.ended || len(f.window) == followWindow {
+	if f.ended || len(f.window) >= followWindow {
 		return nil
 	}
-	f.window = append(make([]T, 0, 2*followWindow), f.window...) // what was dropped is let go
+	if f.buf == nil {
+		f.buf = make([]T, 2*followWindow)
+	}
+	n := copy(f.buf, f.window)
+	clear(f.buf[n:]) // what was dropped is let go
+	f.window = f.buf[:n]
 	for !f.ended && len(f.window) < followWindow {
-		item, err, ok := f.next()
+		batch, err, ok := f.next()
 		if !ok {
 			f.ended = true
 			break
@@ -45,25 +78,28 @@ func (f *follower[T]) fill() error {
 		if err != nil {
 			return err
 		}
-		f.window, f.stale = append(f.window, item), true
+		if f.ahead != nil {
+			f.ahead(batch)
+		}
+		f.window, f.stale = append(f.window, batch...), true
 	}
 	return nil
 }
 
-// front is the next item that points somewhere, if there is one.
-func (f *follower[T]) front() (item T, ok bool, err error) {
+// front is the next item that points somewhere, nil when there is none. It is valid until the next call.
+func (f *follower[T]) front() (item *T, err error) {
 	for {
 		if len(f.window) == 0 {
 			err = f.fill()
 		}
 		if len(f.window) == 0 || err != nil {
-			return item, false, err
+			return nil, err
 		}
-		if f.mark == nil || !f.mark(f.window[0]) {
-			return f.window[0], true, nil
+		if item = &f.window[0]; f.mark == nil || !f.mark(item) {
+			return item, nil
 		}
 		if err := f.pass(); err != nil {
-			return item, false, err
+			return nil, err
 		}
 	}
 }
@@ -73,34 +109,29 @@ func (f *follower[T]) drop() { f.window, f.stale = f.window[1:], true }
 
 // take gives the items that point to off, up to the first other one, to each; those before them are odd. It says whether
 // there were any.
-func (f *follower[T]) take(off int64, each func(T)) (bool, error) {
+func (f *follower[T]) take(off int64, each func(*T)) (bool, error) {
+	item, err := f.front()
 	// Items that point before off are of no record that is still to come.
-	for {
-		item, ok, err := f.front()
-		if err != nil {
-			return false, err
-		}
-		if !ok || f.pointer(item) >= off {
-			break
-		}
-		if err := f.pass(); err != nil {
-			return false, err
+	for err == nil && item != nil && f.pointer(item) < off {
+		if err = f.pass(); err == nil {
+			item, err = f.front()
 		}
 	}
-	if len(f.window) == 0 {
-		return false, nil
+	if item == nil || err != nil {
+		return false, err
 	}
-	if f.pointer(f.window[0]) != off && !f.skipTo(off) {
-		return false, f.err
-	}
-	for {
-		item, ok, err := f.front()
-		if err != nil || !ok || f.pointer(item) != off {
-			return true, err
+	if f.pointer(item) != off {
+		if !f.skipTo(off) {
+			return false, f.err
 		}
+		item = &f.window[0]
+	}
+	for err == nil && item != nil && f.pointer(item) == off {
 		each(item)
 		f.drop()
+		item, err = f.front()
 	}
+	return true, err
 }
 
 // skipTo passes over items that point elsewhere if one further on in the window points to off.
@@ -110,15 +141,15 @@ func (f *follower[T]) skipTo(off int64) bool {
 	}
 	if f.stale {
 		f.low, f.stale = math.MaxInt64, false
-		for _, item := range f.window {
-			f.low = min(f.low, f.pointer(item))
+		for i := range f.window {
+			f.low = min(f.low, f.pointer(&f.window[i]))
 		}
 	}
 	if f.low > off {
 		return false
 	}
-	for i, item := range f.window {
-		if f.pointer(item) != off {
+	for i := range f.window {
+		if f.pointer(&f.window[i]) != off {
 			continue
 		}
 		for range i {
@@ -141,8 +172,8 @@ func (f *follower[T]) pass() error {
 // rest gives all that is left to odd.
 func (f *follower[T]) rest() error {
 	for {
-		_, ok, err := f.front()
-		if err != nil || !ok {
+		item, err := f.front()
+		if err != nil || item == nil {
 			return err
 		}
 		if err := f.pass(); err != nil {

@@ -205,6 +205,9 @@ func (x *IndexFile) Entries() iter.Seq2[index.Numbered, error] {
 
 // sift reports damage and passes other errors on.
 func (x *IndexFile) sift(err error) error {
+	if err == nil {
+		return nil
+	}
 	if find, ok := corruption(err, BadIndex); ok {
 		x.report(find)
 		return nil

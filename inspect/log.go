@@ -64,25 +64,36 @@ func (d *Dir) unused(seg Segment) bool {
 // An error means that a file could not be read; the walk can go on with the next one. It ends when ctx does.
 func (d *Dir) Log(ctx context.Context, r LogRange, report func(Finding)) iter.Seq2[LogRecord, error] {
 	return func(yield func(LogRecord, error) bool) {
-		segs, _, err := d.Segments(report)
-		if err != nil {
-			yield(LogRecord{}, err)
+		var none LogRecord
+		d.walkLog(ctx, r, report, func(r *LogRecord, err error) bool {
+			if r == nil {
+				r = &none
+			}
+			return yield(*r, err)
+		})
+	}
+}
+
+// walkLog is Log for those who go through millions of records: the record is the same variable each time, nil with an error.
+func (d *Dir) walkLog(ctx context.Context, r LogRange, report func(Finding), yield func(*LogRecord, error) bool) {
+	segs, _, err := d.Segments(report)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	if r.To <= 0 {
+		r.To = math.MaxInt64
+	}
+	w := &logWalk{limits: r, report: report, yield: yield}
+	for _, s := range segs {
+		if s.End() <= r.From && s.Length > 0 {
+			continue
+		}
+		if s.Start >= r.To {
 			return
 		}
-		if r.To <= 0 {
-			r.To = math.MaxInt64
-		}
-		w := &logWalk{limits: r, report: report, yield: yield}
-		for _, s := range segs {
-			if s.End() <= r.From && s.Length > 0 {
-				continue
-			}
-			if s.Start >= r.To {
-				return
-			}
-			if !w.segment(ctx, d, s) {
-				return
-			}
+		if !w.segment(ctx, d, s) {
+			return
 		}
 	}
 }
@@ -91,7 +102,8 @@ func (d *Dir) Log(ctx context.Context, r LogRange, report func(Finding)) iter.Se
 type logWalk struct {
 	limits LogRange
 	report func(Finding)
-	yield  func(LogRecord, error) bool
+	yield  func(*LogRecord, error) bool
+	rec    LogRecord // what yield gets
 	// open is a stretch without a record, zeros or damage, whose end is not known yet.
 	open *Finding
 }
@@ -100,13 +112,13 @@ type logWalk struct {
 func (w *logWalk) segment(ctx context.Context, d *Dir, seg Segment) bool {
 	l, err := d.openLog(seg)
 	if err != nil {
-		return w.yield(LogRecord{}, err)
+		return w.yield(nil, err)
 	}
 	defer l.f.close()
 	l.seekFrom(w.limits.From)
 	for n := 0; ; n++ {
 		if n%256 == 0 && ctx.Err() != nil {
-			w.yield(LogRecord{}, ctx.Err())
+			w.yield(nil, ctx.Err())
 			return false
 		}
 		found := l.s.Next()
@@ -151,7 +163,8 @@ func (w *logWalk) record(l *logFile, r *commitlog.Record, damaged string) bool {
 	if l.s.Offset() < w.limits.From {
 		return true
 	}
-	return w.yield(LogRecord{File: l.seg.File, Record: *r, Damaged: damaged}, nil)
+	w.rec.File, w.rec.Record, w.rec.Damaged = l.seg.File, *r, damaged
+	return w.yield(&w.rec, nil)
 }
 
 // follows notes that the log goes on at a physical offset, so that the open stretch ends there.
@@ -201,7 +214,7 @@ func (w *logWalk) stopped(l *logFile) (more, ok bool) {
 func (w *logWalk) damage(l *logFile) (more, ok bool) {
 	f, err := l.finding()
 	if err != nil {
-		return false, w.yield(LogRecord{}, err)
+		return false, w.yield(nil, err)
 	}
 	if f.Kind == BadCRC {
 		ok = w.badCRC(l, f)

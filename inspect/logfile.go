@@ -99,7 +99,7 @@ func (l *logFile) finding() (Finding, error) {
 // checkPropertyCRC checks the present record against the CRC in its last property, if it has that.
 func (l *logFile) checkPropertyCRC() (Finding, bool) {
 	r := l.s.Record()
-	if !bytes.Contains(r.Properties, []byte(message.PropertyCRC32)) {
+	if bytes.IndexByte(r.Properties, '#') < 0 || !bytes.Contains(r.Properties, []byte(message.PropertyCRC32)) {
 		return Finding{}, false
 	}
 	stored, computed, ok := commitlog.PropertyCRC(r.AppendTo(nil))

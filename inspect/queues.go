@@ -34,13 +34,7 @@ func (d *Dir) Queues(ctx context.Context, q QueueFilter, report func(Finding)) i
 			return
 		}
 		for _, files := range queues {
-			w := unitWalk[consumequeue.Entry]{
-				dir: d, of: files.name(), size: consumequeue.UnitSize, scan: consumequeue.Scan, report: report,
-				yield: func(at place, e consumequeue.Entry, err error) bool {
-					return yield(QueueUnit{files.Topic, files.QueueID, at.index, e.Unit, nil, at.file, at.offset}, err)
-				},
-			}
-			if !w.walk(ctx, files.Segments) {
+			if !d.walkQueue(ctx, files, report, yield) {
 				return
 			}
 		}
@@ -55,18 +49,34 @@ func (d *Dir) batchQueues(ctx context.Context, q QueueFilter, report func(Findin
 		return
 	}
 	for _, files := range queues {
-		w := unitWalk[consumequeue.BatchEntry]{
-			dir: d, of: files.name(), size: consumequeue.BatchUnitSize, scan: consumequeue.ScanBatch, report: report,
-			yield: func(at place, e consumequeue.BatchEntry, err error) bool {
-				b := e.BatchUnit
-				u := consumequeue.Unit{PhysicalOffset: b.PhysicalOffset, Size: b.Size, TagsCode: b.TagsCode}
-				return yield(QueueUnit{files.Topic, files.QueueID, at.index, u, &b, at.file, at.offset}, err)
-			},
-		}
-		if !w.walk(ctx, files.Segments) {
+		if !d.walkBatchQueue(ctx, files, report, yield) {
 			return
 		}
 	}
+}
+
+// walkQueue walks the units of one consume queue and says whether the caller wants more.
+func (d *Dir) walkQueue(ctx context.Context, files QueueFiles, report func(Finding), yield func(QueueUnit, error) bool) bool {
+	w := unitWalk[consumequeue.Entry]{
+		dir: d, of: files.name(), size: consumequeue.UnitSize, scan: consumequeue.Scan, report: report,
+		yield: func(at place, e consumequeue.Entry, err error) bool {
+			return yield(QueueUnit{files.Topic, files.QueueID, at.index, e.Unit, nil, at.file, at.offset}, err)
+		},
+	}
+	return w.walk(ctx, files.Segments)
+}
+
+// walkBatchQueue is walkQueue for a batch queue.
+func (d *Dir) walkBatchQueue(ctx context.Context, files QueueFiles, report func(Finding), yield func(QueueUnit, error) bool) bool {
+	w := unitWalk[consumequeue.BatchEntry]{
+		dir: d, of: files.name(), size: consumequeue.BatchUnitSize, scan: consumequeue.ScanBatch, report: report,
+		yield: func(at place, e consumequeue.BatchEntry, err error) bool {
+			b := e.BatchUnit
+			u := consumequeue.Unit{PhysicalOffset: b.PhysicalOffset, Size: b.Size, TagsCode: b.TagsCode}
+			return yield(QueueUnit{files.Topic, files.QueueID, at.index, u, &b, at.file, at.offset}, err)
+		},
+	}
+	return w.walk(ctx, files.Segments)
 }
 
 // ExtUnit is one unit of a queue's extension, or the end mark of one of its files.

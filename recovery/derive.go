@@ -118,7 +118,10 @@ func (d *Deriver) Units(r *commitlog.Record, place func(Placement) error) error 
 	if !r.SysFlag.Queued() || r.SysFlag.Has(message.FlagInnerBatch) {
 		return nil
 	}
-	a := parseAttributes(r.Properties)
+	return d.units(r, parseAttributes(r.Properties), place)
+}
+
+func (d *Deriver) units(r *commitlog.Record, a attributes, place func(Placement) error) error {
 	p := Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset}
 	p.Unit = consumequeue.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: int64(message.HashMore(0, a.tags))}
 	if a.delay != nil && string(r.Topic) == ScheduleTopic {
@@ -173,9 +176,24 @@ func (d *Deriver) Keys(r *commitlog.Record) (unique, keys []byte) {
 	if !index.Indexed(d.Dialect, r.SysFlag) {
 		return nil, nil
 	}
-	a := parseAttributes(r.Properties)
+	return d.keys(parseAttributes(r.Properties))
+}
+
+func (d *Deriver) keys(a attributes) (unique, keys []byte) {
 	if !d.Dialect.IndexesUniqueKey {
 		a.unique = nil
 	}
 	return a.unique, a.keys
+}
+
+// UnitsAndKeys is Units and Keys in one pass over the properties.
+func (d *Deriver) UnitsAndKeys(r *commitlog.Record, place func(Placement) error) (unique, keys []byte, err error) {
+	a := parseAttributes(r.Properties)
+	if r.SysFlag.Queued() && !r.SysFlag.Has(message.FlagInnerBatch) {
+		err = d.units(r, a, place)
+	}
+	if index.Indexed(d.Dialect, r.SysFlag) {
+		unique, keys = d.keys(a)
+	}
+	return unique, keys, err
 }
