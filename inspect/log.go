@@ -244,5 +244,5 @@ func (w *logWalk) unread(l *logFile) bool {
 	if err == nil || errors.Is(err, mappedfile.ErrCorrupt) {
 		return true
 	}
-	return w.yield(LogRecord{}, fmt.Errorf("%s: %w", l.seg.File, err))
+	return w.yield(nil, fmt.Errorf("%s: %w", l.seg.File, err))
 }
