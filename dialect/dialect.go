@@ -60,6 +60,18 @@ type Dialect struct {
 	NamesRegion bool
 	// RenewsStoreHost: a message that is sent back gets the broker's own address; else it keeps that of its record.
 	RenewsStoreHost bool
+	// ClientMaxBody is the largest body that a producer of that line sends, bytes.
+	ClientMaxBody int
+	// ClientMaxAsync and ClientMaxOneway are how many such requests a client of that line has in flight at most.
+	ClientMaxAsync, ClientMaxOneway int
+	// ClientAsyncRetries is how often its producer repeats an async send.
+	ClientAsyncRetries int
+	// ClientRetriesBusy: it sends to another broker after SYSTEM_BUSY and GO_AWAY.
+	ClientRetriesBusy bool
+	// ClientShortNames: it sends with code 310, whose fields have names of one letter; else with code 10.
+	ClientShortNames bool
+	// ClientNamesCompressor: it says in the flags how a body is compressed.
+	ClientNamesCompressor bool
 	// TimestampKey is the spelling of a data version's time in JSON.
 	TimestampKey string
 }
@@ -72,6 +84,7 @@ func V31() *Dialect {
 		Name: "3.1", MaxMessageSize: 512 << 10, LimitsWholeRecord: true, MaxTopicLength: 127, MaxRetryTopicLength: 127,
 		EndsProperties: true, KeepsSignedKeyHash: true, CountsEveryIndexEntry: true, ClampsIndexMillis: true, HasStateTable: true,
 		CheckIntervalMillis: 60_000, DelayLevels: delayLevels16, AsyncFlushMillis: 1000, TimestampKey: "timestatmp",
+		ClientMaxBody: 128 << 10, ClientMaxAsync: 128, ClientMaxOneway: 256,
 	}
 }
 
@@ -82,6 +95,8 @@ func V49() *Dialect {
 		IndexesUniqueKey: true, IndexesCommits: true, CheckpointMargin: 3000,
 		NamesCluster: true, DropsWait: true,
 		CheckIntervalMillis: 60_000, DelayLevels: delayLevels16 + " 1h 2h", AsyncFlushMillis: 500, TimestampKey: "timestamp",
+		ClientMaxBody: 4 << 20, ClientMaxAsync: 65_535, ClientMaxOneway: 65_535, ClientAsyncRetries: 2, ClientShortNames: true,
+		ClientNamesCompressor: true,
 	}
 }
 
@@ -93,7 +108,7 @@ func V53() *Dialect {
 	d.CheckIntervalMillis = 30_000
 	d.NamesTransaction, d.CountsEmptyIndex = true, true
 	d.DropsWait, d.NamesRegion = false, true
-	d.RenewsStoreHost = true
+	d.RenewsStoreHost, d.ClientRetriesBusy = true, true
 	return d
 }
 
