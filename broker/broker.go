@@ -25,7 +25,7 @@ const fallbackMemory = 8 << 30
 
 // Broker is a broker. Its methods may be called from many goroutines.
 type Broker struct {
-	opts    Options // set by New
+	opts    Options // set by New; what may change since then is read through live
 	rules   *dialect.Dialect
 	store   *rocketstore.Store
 	net     *remoting.Server
@@ -37,12 +37,16 @@ type Broker struct {
 	names   *names
 	unique  *uniqueIDs
 
+	current   atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
 	host      atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
 	sends     atomic.Int64                 // under way
 	pullBytes atomic.Int64                 // of answers to pulls that are not yet handed to the network
 	figures   figures
 	ready     atomic.Bool // all of the fields above are set
 	noChecks  atomic.Bool // producers are not asked for their transactions
+	meter     meter
+	began     time.Time
+	configMu  sync.Mutex // held by updateConfig
 
 	start  sync.Once // starts the timers
 	ctx    context.Context
@@ -66,6 +70,8 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld)}
+	b.began = time.Now()
+	b.current.Store(&b.opts)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.setHost(max(opts.Port, 0))
 	store := opts.Store
@@ -108,6 +114,9 @@ func (b *Broker) prepare() error {
 	}
 	return err
 }
+
+// live are the options as they are now.
+func (b *Broker) live() *Options { return b.current.Load() }
 
 func (b *Broker) setHost(port int) {
 	ip := netip.MustParseAddr(b.opts.AdvertisedIP) // checked with the options
@@ -244,6 +253,7 @@ func (b *Broker) startTimers() {
 	b.names.begin()
 	b.every(b.opts.ScanEvery, b.opts.ScanEvery, b.scan)
 	b.every(10*time.Second, b.opts.SaveOffsetsEvery, b.saveOffsets)
+	b.every(time.Second, time.Second, func() { b.meter.look(time.Now(), b.figures.sent.Load(), b.figures.pulled.Load()) })
 }
 
 // every runs f after first and then each period until the broker stops.

@@ -20,9 +20,10 @@ type member struct {
 
 // subscription is what a consumer group wants of a topic.
 type subscription struct {
-	version int64 // ms in Java, ns in the Go client
-	filter  filter
-	sql     bool
+	version    int64 // ms in Java, ns in the Go client
+	expression string
+	filter     filter
+	sql        bool
 }
 
 // consumerGroup is the connected part of a consumer group.

@@ -51,7 +51,7 @@ func operationOf(code int32) operation {
 	case remoting.CheckClientConfig:
 		return (*Broker).checkClientConfig
 	}
-	return nil
+	return adminOperation(code)
 }
 
 // handle answers one request.

@@ -96,13 +96,12 @@ func readConsumer(r *fastjson.Reader) *consumerData {
 
 func readSubscription(r *fastjson.Reader) (topic string, s *subscription) {
 	s = &subscription{}
-	var expression string
 	r.Object(func(key string) {
 		switch key {
 		case "topic":
 			topic = r.Text()
 		case "subString":
-			expression = r.Text()
+			s.expression = strings.TrimSpace(r.Text())
 		case "codeSet":
 			r.Array(func() { s.filter.add(r.Int32()) })
 		case "tagsSet":
@@ -114,11 +113,11 @@ func readSubscription(r *fastjson.Reader) (topic string, s *subscription) {
 			s.sql = kind != "" && kind != "TAG"
 		}
 	})
-	switch expression = strings.TrimSpace(expression); {
-	case expression == "" || expression == "*":
+	switch {
+	case s.expression == "" || s.expression == "*":
 		s.filter = filter{}
 	case len(s.filter.codes) == 0:
-		s.filter = parseTags(expression)
+		s.filter = parseTags(s.expression)
 	}
 	return topic, s
 }
@@ -164,7 +163,7 @@ func (b *Broker) heartbeat(_ context.Context, c *remoting.Conn, req *remoting.Co
 	m := member{id: strings.Clone(h.clientID), language: req.Language, version: req.Version, seen: time.Now()}
 	made := false
 	for _, d := range h.consumers {
-		g, known, err := b.groups.find(d.group, !b.opts.NoAutoGroups)
+		g, known, err := b.groups.find(d.group, !b.live().NoAutoGroups)
 		if err != nil {
 			return nil, err
 		}
@@ -198,19 +197,25 @@ const noticeTimeout = 3 * time.Second
 
 // notify tells all clients of a group that its members or topics changed (40).
 func (b *Broker) notify(group string, wanted bool) {
-	if b.opts.NoNotify || !wanted {
+	if b.live().NoNotify || !wanted {
 		return
 	}
 	for _, c := range b.clients.conns(group) {
-		b.tasks.Go(func() {
-			ctx, cancel := context.WithTimeout(b.ctx, noticeTimeout)
-			defer cancel()
-			req := remoting.NewRequest(remoting.NotifyConsumerIDsChanged, remoting.String("consumerGroup", group))
-			if err := c.Oneway(ctx, req); err != nil {
-				b.opts.Logger.Debug("notice not sent", "group", group, "peer", c.RemoteAddr(), "err", err)
-			}
-		})
+		b.tell(c, remoting.NotifyConsumerIDsChanged, nil, remoting.String("consumerGroup", group))
 	}
+}
+
+// tell sends a request to a client that it does not answer, without waiting for one that does not read.
+func (b *Broker) tell(c *remoting.Conn, code int32, body []byte, fields ...remoting.Field) {
+	b.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(b.ctx, noticeTimeout)
+		defer cancel()
+		req := remoting.NewRequest(code, fields...)
+		req.Body = body
+		if err := c.Oneway(ctx, req); err != nil {
+			b.opts.Logger.Debug("notice not sent", "code", code, "peer", c.RemoteAddr(), "err", err)
+		}
+	})
 }
 
 // unregisterClient serves 35.

@@ -201,7 +201,7 @@ func (b *Broker) identity() remoting.Fields {
 // registration makes request 103.
 func (b *Broker) registration() (*remoting.Command, error) {
 	form := route.RegistrationForm{Version: remoting.Version, Compressed: b.opts.CompressRegistration}
-	body, err := b.topics.registration(b.opts.Permission, b.rules).Append(nil, form)
+	body, err := b.topics.registration(b.live().Permission, b.rules).Append(nil, form)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (b *Broker) wholeQueueInMemory(ctx context.Context, topic string, id int32)
 		return true, nil
 	case rocketstore.Found:
 		_, end := b.store.Bounds()
-		return res.Min == 0 && end-res.Records[0].PhysicalOffset <= b.opts.Memory/100*int64(b.opts.MemoryRatio), nil
+		return res.Min == 0 && end-res.Records[0].PhysicalOffset <= b.opts.Memory/100*int64(b.live().MemoryRatio), nil
 	}
 	return false, nil
 }

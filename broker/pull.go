@@ -59,10 +59,10 @@ func (b *Broker) readPull(req *remoting.Command) (*pullRequest, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	if b.opts.Permission&permRead == 0 {
+	if b.live().Permission&permRead == 0 {
 		return nil, refused(remoting.NoPermission, "the broker[%s] pulling message is forbidden", b.opts.AdvertisedIP)
 	}
-	g, known, err := b.groups.find(p.group, !b.opts.NoAutoGroups)
+	g, known, err := b.groups.find(p.group, !b.live().NoAutoGroups)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (b *Broker) readPull(req *remoting.Command) (*pullRequest, error) {
 	}
 	if flags&pullMayWait != 0 {
 		p.wait = min(max(time.Duration(min(wait, maxPullWait.Milliseconds()))*time.Millisecond, 0), maxPullWait)
-		if b.opts.NoLongPolling {
-			p.wait = min(p.wait, b.opts.ShortPolling)
+		if b.live().NoLongPolling {
+			p.wait = min(p.wait, b.live().ShortPolling)
 		}
 		if flags&pullCommits != 0 && commit >= 0 {
 			b.store.SetConsumerOffset(p.topic, p.group, p.queueID, commit)
@@ -125,13 +125,14 @@ const maxSkips = 800
 // answerPull reads the queue and makes the answer to a pull. One with messages is handed to the network here, so that what
 // slow readers keep waiting is bounded, and nil is returned.
 func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting.Command, p *pullRequest) (*remoting.Command, error) {
-	defer b.pullBytes.Add(-int64(b.opts.BytesInMemory))
-	if b.pullBytes.Add(int64(b.opts.BytesInMemory)) > b.opts.MaxPullBytes {
+	o := b.live()
+	defer b.pullBytes.Add(-int64(o.BytesInMemory))
+	if b.pullBytes.Add(int64(o.BytesInMemory)) > o.MaxPullBytes {
 		b.figures.busy.Add(1)
 		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]too many pulls at once"), nil
 	}
 	get := rocketstore.GetRequest{
-		Topic: p.topic, QueueID: p.queueID, Offset: p.offset, Max: min(max(p.count, 1), b.opts.CountInMemory), MaxBytes: b.opts.BytesInMemory,
+		Topic: p.topic, QueueID: p.queueID, Offset: p.offset, Max: min(max(p.count, 1), o.CountInMemory), MaxBytes: o.BytesInMemory,
 	}
 	if p.filter.codes != nil {
 		get.Filter = p.filter.takes
@@ -208,13 +209,14 @@ func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketsto
 // fitting says how many of the records go into one answer: fewer when they are deemed to be on disk. Slow says that the
 // reader is so far behind that a slave should serve it, if there were one.
 func (b *Broker) fitting(res *rocketstore.GetResult) (n int, slow bool) {
+	o := b.live()
 	_, end := b.store.Bounds()
-	near := b.opts.Memory / 100 * int64(b.opts.MemoryRatio)
+	near := o.Memory / 100 * int64(o.MemoryRatio)
 	size := 0
 	for n < len(res.Records) {
 		size += len(res.Raw(n))
 		onDisk := end-res.Records[n].PhysicalOffset > near
-		if n++; onDisk && (n >= b.opts.CountOnDisk || size >= b.opts.BytesOnDisk) {
+		if n++; onDisk && (n >= o.CountOnDisk || size >= o.BytesOnDisk) {
 			break
 		}
 	}

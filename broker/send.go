@@ -71,9 +71,9 @@ func refused(code int32, format string, args ...any) error {
 // send serves 10, 310 and 320.
 func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
 	defer b.sends.Add(-1)
-	if b.sends.Add(1) > b.opts.MaxSends {
+	if b.sends.Add(1) > b.live().MaxSends {
 		b.figures.busy.Add(1)
-		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]more than %d sends at once", b.opts.MaxSends), nil
+		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]more than %d sends at once", b.live().MaxSends), nil
 	}
 	s, err := readSend(req)
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *Broker) sendChecked(ctx context.Context, c *remoting.Conn, req *remotin
 func (b *Broker) topicForSend(s *sendRequest) (topic, error) {
 	t, known := b.topics.get(s.topic)
 	switch {
-	case b.opts.Permission&permWrite == 0 && known && t.order:
+	case b.live().Permission&permWrite == 0 && known && t.order:
 		return t, refused(remoting.NoPermission, "the broker[%s] sending message is forbidden", b.opts.AdvertisedIP)
 	case strings.TrimSpace(s.topic) == "":
 		return t, refused(remoting.SystemError, "The specified topic is blank.")
@@ -149,7 +149,7 @@ func (b *Broker) topicForSend(s *sendRequest) (topic, error) {
 	var err error
 	if strings.HasPrefix(s.topic, retryPrefix) {
 		t, made, err = b.topics.ensure(s.topic, 1, permRead|permWrite)
-	} else if !b.opts.NoAutoTopics || s.defaultTopic != defaultTopic {
+	} else if !b.live().NoAutoTopics || s.defaultTopic != defaultTopic {
 		t, made, err = b.topics.inherit(s.topic, s.defaultTopic, s.defaultQueues)
 	}
 	switch {
@@ -206,7 +206,7 @@ func (b *Broker) checkProperties(s *sendRequest) error {
 	marked, _ := s.properties.Get(message.PropertyTransactionPrepared)
 	prepared := s.sysFlag.Transaction() == message.FlagPrepared || marked == "true"
 	switch {
-	case prepared && b.opts.RejectTransactions && !strings.HasPrefix(s.topic, retryPrefix):
+	case prepared && b.live().RejectTransactions && !strings.HasPrefix(s.topic, retryPrefix):
 		return refused(remoting.NoPermission, "the broker[%s] sending transaction message is forbidden", b.opts.AdvertisedIP)
 	case s.sysFlag.Transaction() == message.FlagCommit, s.sysFlag.Transaction() == message.FlagRollback:
 		return refused(remoting.MessageIllegal, "a transaction is ended by END_TRANSACTION")
@@ -231,7 +231,7 @@ func (b *Broker) stored(p message.Properties) (message.Properties, error) {
 	if p, err = p.Set(propertyRegion, b.opts.Region); err != nil {
 		return p, err
 	}
-	return p.Set(propertyTrace, boolText(!b.opts.NoTrace))
+	return p.Set(propertyTrace, boolText(!b.live().NoTrace))
 }
 
 // Properties that the broker adds, and fields of the answer.
@@ -303,7 +303,7 @@ func putCode(err error) (int32, error) {
 func (b *Broker) sendReply(req *remoting.Command, code int32, id string, queueID int32, queueOffset int64) *remoting.Command {
 	resp := req.Reply(code, remoting.String("msgId", id), remoting.Int("queueId", int64(queueID)), remoting.Int("queueOffset", queueOffset))
 	if b.rules.NamesCluster { // 3.1 has these three fields only
-		resp.Fields = append(resp.Fields, remoting.String(propertyRegion, b.opts.Region), remoting.Bool(propertyTrace, !b.opts.NoTrace))
+		resp.Fields = append(resp.Fields, remoting.String(propertyRegion, b.opts.Region), remoting.Bool(propertyTrace, !b.live().NoTrace))
 	}
 	return resp
 }

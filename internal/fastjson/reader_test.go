@@ -174,3 +174,13 @@ func ExampleAppendIntKey() {
 	fmt.Printf("%s\n", b)
 	// Output: {0:"10.0.0.1:10911"}
 }
+
+func ExampleObject() {
+	o := fastjson.OpenObject(nil)
+	o.Text("topic", `a"b`)
+	o.Int("queueId", 3)
+	o.Bool("order", true)
+	o.B = fastjson.AppendArray(o.Key("tags"), []string{"a", "b"}, fastjson.AppendString)
+	fmt.Println(string(o.Close()))
+	// Output: {"topic":"a\"b","queueId":3,"order":true,"tags":["a","b"]}
+}

@@ -58,12 +58,15 @@ const (
 	QueryConsumeTimeSpan      int32 = 303 // B
 	GetSystemTopics           int32 = 304 // N
 	GetSystemTopicsFromBroker int32 = 305 // B
+	CleanExpiredQueues        int32 = 306 // B
 	GetConsumerRunningInfo    int32 = 307 // C, relayed by B
 	ConsumeMessageDirectly    int32 = 309 // C, relayed by B
 	SendMessageV2             int32 = 310 // B
 	GetUnitTopics             int32 = 311 // N
 	GetUnitSubTopics          int32 = 312 // N
 	GetUnitSubNotUnitTopics   int32 = 313 // N
+	CloneGroupOffset          int32 = 314 // B
+	CleanUnusedTopic          int32 = 316 // B
 	GetBrokerConsumeStats     int32 = 317 // B
 	UpdateNameServerConfig    int32 = 318 // N
 	GetNameServerConfig       int32 = 319 // N

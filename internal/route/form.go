@@ -2,7 +2,6 @@ package route
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/rocketstore/rocketstore/internal/fastjson"
 )
@@ -21,58 +20,18 @@ func FormFor(version int32, standardOnly bool) Form {
 	return Form{BareKeys: version < standardSince && !standardOnly}
 }
 
-// object appends members between braces and sets the commas.
-type object struct {
-	b     []byte
-	empty bool
-}
-
-func openObject(b []byte) object { return object{append(b, '{'), true} }
-
-func (o *object) key(name string) []byte {
-	o.comma()
-	return fastjson.AppendKey(o.b, name)
-}
-
-func (o *object) comma() {
-	if !o.empty {
-		o.b = append(o.b, ',')
-	}
-	o.empty = false
-}
-
-func (o *object) text(name, value string) { o.b = fastjson.AppendString(o.key(name), value) }
-func (o *object) int(name string, value int64) {
-	o.b = strconv.AppendInt(o.key(name), value, 10)
-}
-func (o *object) bool(name string, value bool) { o.b = strconv.AppendBool(o.key(name), value) }
-
-func (o *object) close() []byte { return append(o.b, '}') }
-
-// appendArray appends one element per item.
-func appendArray[T any](b []byte, items []T, element func(b []byte, item T) []byte) []byte {
-	b = append(b, '[')
-	for i, item := range items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = element(b, item)
-	}
-	return append(b, ']')
-}
-
 // appendTexts appends an array of strings.
 func appendTexts(b []byte, texts []string) []byte {
-	return appendArray(b, texts, fastjson.AppendString)
+	return fastjson.AppendArray(b, texts, fastjson.AppendString)
 }
 
 // appendMap appends an object of a map, sorted by key.
 func appendMap[T any](b []byte, m map[string]T, value func(b []byte, v T) []byte) []byte {
-	o := openObject(b)
+	o := fastjson.OpenObject(b)
 	for _, k := range sortedKeys(m) {
-		o.b = value(o.key(k), m[k])
+		o.B = value(o.Key(k), m[k])
 	}
-	return o.close()
+	return o.Close()
 }
 
 func sortedKeys[T any](m map[string]T) []string {

@@ -95,21 +95,21 @@ func (g *Registration) Append(b []byte, f RegistrationForm) ([]byte, error) {
 	case f.Version < wrapperSince:
 		return g.appendTopics(b, f.Misspelt), nil
 	}
-	o := openObject(b)
-	o.b = appendTexts(o.key("filterServerList"), g.FilterServers)
-	o.b = g.appendTopics(o.key("topicConfigSerializeWrapper"), f.Misspelt)
-	return o.close(), nil
+	o := fastjson.OpenObject(b)
+	o.B = appendTexts(o.Key("filterServerList"), g.FilterServers)
+	o.B = g.appendTopics(o.Key("topicConfigSerializeWrapper"), f.Misspelt)
+	return o.Close(), nil
 }
 
 func (g *Registration) appendTopics(b []byte, misspelt bool) []byte {
-	o := openObject(b)
-	o.b = g.DataVersion.AppendJSON(o.key("dataVersion"), misspelt)
-	table := openObject(o.key("topicConfigTable"))
+	o := fastjson.OpenObject(b)
+	o.B = g.DataVersion.AppendJSON(o.Key("dataVersion"), misspelt)
+	table := fastjson.OpenObject(o.Key("topicConfigTable"))
 	for i := range g.Topics {
-		table.b = g.Topics[i].AppendJSON(table.key(g.Topics[i].Name))
+		table.B = g.Topics[i].AppendJSON(table.Key(g.Topics[i].Name))
 	}
-	o.b = table.close()
-	return o.close()
+	o.B = table.Close()
+	return o.Close()
 }
 
 // The compressed form is a zlib stream of

@@ -26,16 +26,16 @@ type QueueData struct {
 }
 
 func (q QueueData) appendJSON(b []byte, f Form) []byte {
-	o := openObject(b)
-	o.text("brokerName", q.BrokerName)
-	o.int("perm", int64(q.Perm))
-	o.int("readQueueNums", int64(q.ReadQueueNums))
+	o := fastjson.OpenObject(b)
+	o.Text("brokerName", q.BrokerName)
+	o.Int("perm", int64(q.Perm))
+	o.Int("readQueueNums", int64(q.ReadQueueNums))
 	if f.BareKeys {
-		o.int("topicSynFlag", int64(q.SysFlag))
+		o.Int("topicSynFlag", int64(q.SysFlag))
 	}
-	o.int("topicSysFlag", int64(q.SysFlag))
-	o.int("writeQueueNums", int64(q.WriteQueueNums))
-	return o.close()
+	o.Int("topicSysFlag", int64(q.SysFlag))
+	o.Int("writeQueueNums", int64(q.WriteQueueNums))
+	return o.Close()
 }
 
 func readQueueData(r *fastjson.Reader) (q QueueData) {
@@ -83,12 +83,12 @@ func (d *BrokerData) SelectAddr() string {
 }
 
 func appendAddrs(b []byte, addrs map[int64]string, f Form) []byte {
-	o := openObject(b)
+	o := fastjson.OpenObject(b)
 	for _, id := range slices.Sorted(maps.Keys(addrs)) {
-		o.comma()
-		o.b = fastjson.AppendString(fastjson.AppendIntKey(o.b, id, f.BareKeys), addrs[id])
+		o.Comma()
+		o.B = fastjson.AppendString(fastjson.AppendIntKey(o.B, id, f.BareKeys), addrs[id])
 	}
-	return o.close()
+	return o.Close()
 }
 
 func readAddrs(r *fastjson.Reader) map[int64]string {
@@ -105,19 +105,19 @@ func readAddrs(r *fastjson.Reader) map[int64]string {
 }
 
 func (d *BrokerData) appendJSON(b []byte, f Form) []byte {
-	o := openObject(b)
-	o.b = appendAddrs(o.key("brokerAddrs"), d.Addrs, f)
-	o.text("brokerName", d.BrokerName)
+	o := fastjson.OpenObject(b)
+	o.B = appendAddrs(o.Key("brokerAddrs"), d.Addrs, f)
+	o.Text("brokerName", d.BrokerName)
 	if d.Cluster != "" {
-		o.text("cluster", d.Cluster)
+		o.Text("cluster", d.Cluster)
 	}
 	if d.ActingMaster != nil {
-		o.bool("enableActingMaster", *d.ActingMaster)
+		o.Bool("enableActingMaster", *d.ActingMaster)
 	}
 	if d.Zone != "" {
-		o.text("zoneName", d.Zone)
+		o.Text("zoneName", d.Zone)
 	}
-	return o.close()
+	return o.Close()
 }
 
 func readBrokerData(r *fastjson.Reader) (d BrokerData) {
@@ -151,14 +151,14 @@ type Topic struct {
 
 // AppendJSON appends the route.
 func (t *Topic) AppendJSON(b []byte, f Form) []byte {
-	o := openObject(b)
-	o.b = appendArray(o.key("brokerDatas"), t.Brokers, func(b []byte, d BrokerData) []byte { return d.appendJSON(b, f) })
-	o.b = appendMap(o.key("filterServerTable"), t.FilterServers, appendTexts)
+	o := fastjson.OpenObject(b)
+	o.B = fastjson.AppendArray(o.Key("brokerDatas"), t.Brokers, func(b []byte, d BrokerData) []byte { return d.appendJSON(b, f) })
+	o.B = appendMap(o.Key("filterServerTable"), t.FilterServers, appendTexts)
 	if t.OrderConf != "" {
-		o.text("orderTopicConf", t.OrderConf)
+		o.Text("orderTopicConf", t.OrderConf)
 	}
-	o.b = appendArray(o.key("queueDatas"), t.Queues, func(b []byte, q QueueData) []byte { return q.appendJSON(b, f) })
-	return o.close()
+	o.B = fastjson.AppendArray(o.Key("queueDatas"), t.Queues, func(b []byte, q QueueData) []byte { return q.appendJSON(b, f) })
+	return o.Close()
 }
 
 // ParseTopic reads a route. An error matches fastjson.ErrSyntax.
@@ -191,10 +191,10 @@ type Cluster struct {
 
 // AppendJSON appends the cluster.
 func (c *Cluster) AppendJSON(b []byte, f Form) []byte {
-	o := openObject(b)
-	o.b = appendMap(o.key("brokerAddrTable"), c.Brokers, func(b []byte, d BrokerData) []byte { return d.appendJSON(b, f) })
-	o.b = appendMap(o.key("clusterAddrTable"), c.Clusters, appendTexts)
-	return o.close()
+	o := fastjson.OpenObject(b)
+	o.B = appendMap(o.Key("brokerAddrTable"), c.Brokers, func(b []byte, d BrokerData) []byte { return d.appendJSON(b, f) })
+	o.B = appendMap(o.Key("clusterAddrTable"), c.Clusters, appendTexts)
+	return o.Close()
 }
 
 // ParseCluster reads a cluster. An error matches fastjson.ErrSyntax.
@@ -216,13 +216,13 @@ func ParseCluster(b []byte) (*Cluster, error) {
 
 // AppendMemberGroup appends what answers request 901: the brokers of one name.
 func AppendMemberGroup(b []byte, d *BrokerData, f Form) []byte {
-	group := openObject(nil)
-	group.b = appendAddrs(group.key("brokerAddrs"), d.Addrs, f)
-	group.text("brokerName", d.BrokerName)
-	group.text("cluster", d.Cluster)
-	o := openObject(b)
-	o.b = append(o.key("brokerMemberGroup"), group.close()...)
-	return o.close()
+	group := fastjson.OpenObject(nil)
+	group.B = appendAddrs(group.Key("brokerAddrs"), d.Addrs, f)
+	group.Text("brokerName", d.BrokerName)
+	group.Text("cluster", d.Cluster)
+	o := fastjson.OpenObject(b)
+	o.B = append(o.Key("brokerMemberGroup"), group.Close()...)
+	return o.Close()
 }
 
 // TopicList is a list of names.
@@ -234,12 +234,12 @@ type TopicList struct {
 
 // AppendJSON appends the list.
 func (l *TopicList) AppendJSON(b []byte) []byte {
-	o := openObject(b)
+	o := fastjson.OpenObject(b)
 	if l.BrokerAddr != "" {
-		o.text("brokerAddr", l.BrokerAddr)
+		o.Text("brokerAddr", l.BrokerAddr)
 	}
-	o.b = appendTexts(o.key("topicList"), l.Topics)
-	return o.close()
+	o.B = appendTexts(o.Key("topicList"), l.Topics)
+	return o.Close()
 }
 
 // ParseTopicList reads a list. An error matches fastjson.ErrSyntax.
@@ -261,9 +261,9 @@ func ParseTopicList(b []byte) (*TopicList, error) {
 
 // AppendTable appends a KVTable.
 func AppendTable(b []byte, table map[string]string) []byte {
-	o := openObject(b)
-	o.b = appendMap(o.key("table"), table, fastjson.AppendString)
-	return o.close()
+	o := fastjson.OpenObject(b)
+	o.B = appendMap(o.Key("table"), table, fastjson.AppendString)
+	return o.Close()
 }
 
 // ParseTable reads a KVTable. An error matches fastjson.ErrSyntax.

@@ -17,17 +17,17 @@ type DataVersion struct {
 
 // AppendJSON appends the version; misspelt writes the member timestatmp of 3.x and 4.0 instead of timestamp.
 func (v DataVersion) AppendJSON(b []byte, misspelt bool) []byte {
-	o := openObject(b)
-	o.int("counter", v.Counter)
+	o := fastjson.OpenObject(b)
+	o.Int("counter", v.Counter)
 	if v.StateVersion != 0 {
-		o.int("stateVersion", v.StateVersion)
+		o.Int("stateVersion", v.StateVersion)
 	}
 	name := "timestamp"
 	if misspelt {
 		name = "timestatmp"
 	}
-	o.int(name, v.Timestamp)
-	return o.close()
+	o.Int(name, v.Timestamp)
+	return o.Close()
 }
 
 func readDataVersion(r *fastjson.Reader) (v DataVersion) {
@@ -67,18 +67,18 @@ func defaultTopicConfig(name string) TopicConfig {
 
 // AppendJSON appends the configuration.
 func (t *TopicConfig) AppendJSON(b []byte) []byte {
-	o := openObject(b)
+	o := fastjson.OpenObject(b)
 	if t.Attributes != nil {
-		o.b = appendMap(o.key("attributes"), t.Attributes, fastjson.AppendString)
+		o.B = appendMap(o.Key("attributes"), t.Attributes, fastjson.AppendString)
 	}
-	o.bool("order", t.Order)
-	o.int("perm", int64(t.Perm))
-	o.int("readQueueNums", int64(t.ReadQueueNums))
-	o.text("topicFilterType", t.FilterType)
-	o.text("topicName", t.Name)
-	o.int("topicSysFlag", int64(t.SysFlag))
-	o.int("writeQueueNums", int64(t.WriteQueueNums))
-	return o.close()
+	o.Bool("order", t.Order)
+	o.Int("perm", int64(t.Perm))
+	o.Int("readQueueNums", int64(t.ReadQueueNums))
+	o.Text("topicFilterType", t.FilterType)
+	o.Text("topicName", t.Name)
+	o.Int("topicSysFlag", int64(t.SysFlag))
+	o.Int("writeQueueNums", int64(t.WriteQueueNums))
+	return o.Close()
 }
 
 func readTopicConfig(r *fastjson.Reader, name string) TopicConfig {
