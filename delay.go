@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -37,13 +38,11 @@ func (s *Store) delayLevel(m *message.Message) int {
 // (R-D-099).
 func (s *Store) putDelayed(ctx context.Context, m *message.Message, level int) (PutResult, error) {
 	waiting := *m
-	for _, p := range [][2]string{
-		{message.PropertyDelay, strconv.Itoa(level)}, {message.PropertyRealTopic, m.Topic}, {message.PropertyRealQueueID, strconv.Itoa(int(m.QueueID))},
-	} {
-		var err error
-		if waiting.Properties, err = waiting.Properties.Set(p[0], p[1]); err != nil {
-			return PutResult{}, err
-		}
+	var err error
+	waiting.Properties, err = s.withProperties(m.Properties, message.PropertyDelay, strconv.Itoa(level),
+		message.PropertyRealTopic, m.Topic, message.PropertyRealQueueID, strconv.Itoa(int(m.QueueID)))
+	if err != nil {
+		return PutResult{}, err
 	}
 	waiting.Topic, waiting.QueueID = recovery.ScheduleTopic, int32(level-1)
 	queue, err := s.queue(waiting.Topic, waiting.QueueID)
@@ -51,6 +50,20 @@ func (s *Store) putDelayed(ctx context.Context, m *message.Message, level int) (
 		return PutResult{}, err
 	}
 	return s.append(ctx, &waiting, queue, waits(m))
+}
+
+// withProperties is p with names and values set in turn, and ended as the dialect's broker ends a list that it makes.
+func (s *Store) withProperties(p message.Properties, namesAndValues ...string) (message.Properties, error) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		var err error
+		if p, err = p.Set(namesAndValues[i], namesAndValues[i+1]); err != nil {
+			return "", err
+		}
+	}
+	if !s.dialect.EndsProperties {
+		p = message.Properties(strings.TrimSuffix(string(p), "\x02"))
+	}
+	return p, nil
 }
 
 // PutNow is Put without a delay, whatever the property DELAY says: for a message that was delivered or committed and

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -64,4 +65,43 @@ func TestDelayedMessagesAreDeliveredOnTime(t *testing.T) {
 		}
 		require.NoError(t, s.Close(t.Context()))
 	})
+}
+
+// The records of waiting messages are those that the real stores hold for the same messages, to the last 0x02, which 4.9 leaves
+// out (R-D-099).
+func TestWaitingRecordsAreTheRealOnes(t *testing.T) {
+	for version, line := range map[string]string{"3.1.4": "3.1", "4.9.7": "4.9", "5.3.3": "5.3"} {
+		t.Run(version, func(t *testing.T) {
+			name := "rocketmq-" + version + "/clean"
+			dir := golden.Unpack(t, name)
+			theirs := open(t, dir, &rocketstore.Options{ReadOnly: true})
+			ours := inMemory(t, memfs.New(), line)
+			waiting, records := 0, golden.Load(t, name).Records()
+			for i := range records {
+				r := &records[i]
+				if r.Topic != "SCHEDULE_TOPIC_XXXX" {
+					continue
+				}
+				waiting++
+				m := goldenMessage(t, dir, r)
+				m.SysFlag = message.SysFlag(r.SysFlag)
+				put, err := ours.Put(t.Context(), m)
+				require.NoError(t, err)
+				require.Equal(t, recordAt(t, theirs, r.PhysicalOffset), recordAt(t, ours, put.PhysicalOffset))
+				require.Equal(t, lastByte(t, theirs, r.PhysicalOffset), lastByte(t, ours, put.PhysicalOffset))
+			}
+			require.GreaterOrEqual(t, waiting, 3)
+		})
+	}
+}
+
+// lastByte is the end of a record's property list.
+func lastByte(t *testing.T, s *rocketstore.Store, offset int64) byte {
+	t.Helper()
+	for r, err := range s.Records(offset) {
+		require.NoError(t, err)
+		return r.Properties[len(r.Properties)-1]
+	}
+	t.Fatalf("no record at %d", offset)
+	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -55,7 +54,7 @@ func newHalfEngine(s *Store) *halfEngine {
 		return max(first, min(stored, end))
 	}
 	e := &halfEngine{store: s, set: newHalfSet(at(HalfTopicName), at(OpTopicName))}
-	e.opProperties, _ = e.properties("", message.PropertyTags, opTag, message.PropertyWait, "true") // they can be stored
+	e.opProperties, _ = s.withProperties("", message.PropertyTags, opTag, message.PropertyWait, "true") // they can be stored
 	return e
 }
 
@@ -71,25 +70,11 @@ func (e *halfEngine) put(ctx context.Context, m *message.Message) (PutResult, er
 		more = append(more, message.PropertyTransactionID, unique)
 	}
 	var err error
-	if h.Properties, err = e.properties(h.Properties, more...); err != nil {
+	if h.Properties, err = e.store.withProperties(h.Properties, more...); err != nil {
 		return PutResult{}, err
 	}
 	h.Topic, h.QueueID, h.SysFlag = HalfTopicName, 0, m.SysFlag.WithTransaction(0)
 	return e.append(ctx, &h, waits(m))
-}
-
-// properties is p with names and values set in turn, and ended as the dialect's broker ends a list that it makes.
-func (e *halfEngine) properties(p message.Properties, namesAndValues ...string) (message.Properties, error) {
-	for i := 0; i < len(namesAndValues); i += 2 {
-		var err error
-		if p, err = p.Set(namesAndValues[i], namesAndValues[i+1]); err != nil {
-			return "", err
-		}
-	}
-	if !e.store.dialect.EndsProperties {
-		p = message.Properties(strings.TrimSuffix(string(p), "\x02"))
-	}
-	return p, nil
 }
 
 // append stores a half message and notes it as open; it may be stored also when there is an error.
@@ -202,6 +187,14 @@ func (e *halfEngine) commit(ctx context.Context, m message.Message, preparedOffs
 		return PutResult{}, err
 	}
 	return e.store.append(ctx, &m, queue, false)
+}
+
+// borrowed is the message of a record; its body is that of the record.
+func borrowed(r *commitlog.Record) message.Message {
+	return message.Message{
+		Topic: string(r.Topic), QueueID: r.QueueID, Flag: r.Flag, SysFlag: r.SysFlag, BornTimestamp: r.BornTimestamp, BornHost: r.BornHost,
+		StoreHost: r.StoreHost, ReconsumeTimes: r.ReconsumeTimes, Body: r.Body, Properties: message.Properties(r.Properties),
+	}
 }
 
 // realQueue is the queue that a half message is meant for.

@@ -186,7 +186,7 @@ func (r *halfRounds) copied(p message.Properties, h *half, what verdict) (messag
 	if _, ok := p.Get(message.PropertyUniqueKey); h.first < 0 && (what == halfDefer || !ok) {
 		more = append(more, message.PropertyPreparedQueueOffset, strconv.FormatInt(h.Number, 10))
 	}
-	return r.engine.properties(p, more...)
+	return r.engine.store.withProperties(p, more...)
 }
 
 // giveUp moves a half message to where somebody may find it, and ends it.

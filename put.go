@@ -68,6 +68,18 @@ func (s *Store) append(ctx context.Context, m *message.Message, seq commitlog.Se
 	return PutResult{res.PhysicalOffset, res.QueueOffset, res.Size, res.StoreTimestamp, host}, err
 }
 
+// appendRecord appends a record that was read from the log, with the fields that the caller has changed, and does not wait.
+// Its slices may lie in the mapping. With seq nil it keeps its queue offset.
+func (s *Store) appendRecord(ctx context.Context, r *commitlog.Record, seq commitlog.Sequence) (PutResult, error) {
+	buf := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buf)
+	if err := mappedfile.Guard("commitlog", func() error { *buf = r.AppendTo((*buf)[:0]); return nil }); err != nil {
+		return PutResult{}, err
+	}
+	res, err := s.log.Append(ctx, *buf, seq, false)
+	return PutResult{res.PhysicalOffset, res.QueueOffset, res.Size, res.StoreTimestamp, r.StoreHost}, err
+}
+
 // PutBatch appends messages of one topic and queue, all or none, one behind the other. The results are in the order of
 // the messages; the errors are those of Put.
 func (s *Store) PutBatch(ctx context.Context, batch []*message.Message) ([]PutResult, error) {

@@ -71,7 +71,7 @@ func (e *stateEngine) end(ctx context.Context, t TransactionEnd) (PutResult, err
 	}
 	res, err := PutResult{}, e.stillOpen(t.PreparedOffset, r.QueueOffset)
 	if err == nil {
-		res, err = e.appendEnd(ctx, t, borrowed(&r), r.QueueOffset)
+		res, err = e.appendEnd(ctx, t, &r)
 	}
 	end := int64(0)
 	if res.Size > 0 {
@@ -97,14 +97,6 @@ func (e *stateEngine) fits(r *commitlog.Record, t TransactionEnd) error {
 	return nil
 }
 
-// borrowed is the message of a record; its body is that of the record.
-func borrowed(r *commitlog.Record) message.Message {
-	return message.Message{
-		Topic: string(r.Topic), QueueID: r.QueueID, Flag: r.Flag, SysFlag: r.SysFlag, BornTimestamp: r.BornTimestamp, BornHost: r.BornHost,
-		StoreHost: r.StoreHost, ReconsumeTimes: r.ReconsumeTimes, Body: r.Body, Properties: message.Properties(r.Properties),
-	}
-}
-
 // stillOpen says whether the table has the transaction as open, or does not have it yet: what is dispatched later than the
 // caller has claimed it cannot be ended.
 func (e *stateEngine) stillOpen(offset, number int64) error {
@@ -124,18 +116,31 @@ func (e *stateEngine) stillOpen(offset, number int64) error {
 	return err
 }
 
-func (e *stateEngine) appendEnd(ctx context.Context, t TransactionEnd, m message.Message, number int64) (PutResult, error) {
-	m.PreparedTransactionOffset = t.PreparedOffset
+// appendEnd appends the record of the prepared message again as that of the end. It is made from the record, since a message
+// would need copies of its texts. A commit gets a queue offset, a rollback keeps the number in its place.
+func (e *stateEngine) appendEnd(ctx context.Context, t TransactionEnd, r *commitlog.Record) (PutResult, error) {
+	end := *r
+	end.PreparedTransactionOffset = t.PreparedOffset
 	if !t.Commit {
-		m.SysFlag, m.Body = m.SysFlag.WithTransaction(message.FlagRollback), nil
-		return e.store.append(ctx, &m, fixed(number), false)
+		end.SysFlag, end.Body = r.SysFlag.WithTransaction(message.FlagRollback), nil
+	} else {
+		end.SysFlag = r.SysFlag.WithTransaction(message.FlagCommit)
 	}
-	m.SysFlag = m.SysFlag.WithTransaction(message.FlagCommit)
-	queue, err := e.store.queue(m.Topic, m.QueueID)
-	if err != nil {
-		return PutResult{}, err
+	if len(end.Body) == 0 {
+		end.BodyCRC = 0
 	}
-	return e.store.append(ctx, &m, queue, false)
+	var seq commitlog.Sequence
+	if t.Commit {
+		queue := e.store.queues.LookupBytes(r.Topic, r.QueueID)
+		if queue == nil {
+			var err error
+			if queue, err = e.store.queue(string(r.Topic), r.QueueID); err != nil {
+				return PutResult{}, err
+			}
+		}
+		seq = queue
+	}
+	return e.store.appendRecord(ctx, &end, seq)
 }
 
 // claims remembers which transactions are being ended, from the look whether they are open until the dispatch has noted the
@@ -178,12 +183,6 @@ func (c *claims) settle(preparedOffset, end int64) {
 	c.ended = append(c.ended, claimed{preparedOffset, end})
 }
 
-// fixed is a queue offset that is given and not counted.
-type fixed int64
-
-func (f fixed) NextOffset() int64 { return int64(f) }
-func (f fixed) Advance(int64)     {}
-
 func (e *stateEngine) open(context.Context) iter.Seq2[OpenTransaction, error] {
 	return func(yield func(OpenTransaction, error) bool) {
 		first, _ := e.tx.States.Bounds()
@@ -203,5 +202,3 @@ func (e *stateEngine) open(context.Context) iter.Seq2[OpenTransaction, error] {
 
 // advance does nothing: the table needs no progress.
 func (e *stateEngine) advance() error { return nil }
-
-var _ commitlog.Sequence = fixed(0)
