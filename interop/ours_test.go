@@ -33,6 +33,7 @@ type childTask struct {
 	Checkpoint            int // after so many steps
 	Batches, IPv6         bool
 	UniqueKeys, Long      bool
+	Transactions          *txTask // in place of the workload
 }
 
 // place is where a message went, one line of a child's output.
@@ -53,6 +54,9 @@ func runChild(text string, out io.Writer) error {
 	var task childTask
 	if err := json.Unmarshal([]byte(text), &task); err != nil {
 		return err
+	}
+	if task.Transactions != nil {
+		return task.Transactions.run(task.Dir, out)
 	}
 	var ticks atomic.Int64
 	base := time.Now().Add(-time.Hour).UnixMilli()
@@ -134,22 +138,11 @@ func located(s step, places []place) []sent {
 // of steps; it goes on putting until the signal reaches it. It gives what was acknowledged, and the steps that were not.
 func killOurs(t *testing.T, l line, dir string, s shape, who string, messages, acknowledged int, k kind) ([]sent, []step) {
 	t.Helper()
-	task, err := json.Marshal(childTask{
+	cmd, out, log := startChild(t, childTask{
 		Dir: dir, Dialect: l.dialect, Segment: s.segment, Queue: s.queue, IndexSlots: s.indexSlots, IndexKeys: s.indexKeys,
 		Who: who, Messages: messages, Checkpoint: acknowledged / 2, Batches: k.batches, IPv6: k.ipv6,
 		UniqueKeys: k.uniqueKeys, Long: k.longTopics,
 	})
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	log := &tail{}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
-	cmd.Stderr = log
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-
 	steps := workload(who, messages, k)
 	var all []sent
 	n := 0
@@ -167,4 +160,21 @@ func killOurs(t *testing.T, l line, dir string, s shape, who string, messages, a
 	require.Error(t, cmd.Wait())
 	require.GreaterOrEqual(t, n, acknowledged, "the child ended too early: %s", log)
 	return all, steps[n:]
+}
+
+// startChild starts a process that is to be killed.
+func startChild(t *testing.T, what childTask) (*exec.Cmd, io.Reader, *tail) {
+	t.Helper()
+	task, err := json.Marshal(what)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	log := &tail{}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return cmd, out, log
 }

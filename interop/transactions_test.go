@@ -3,7 +3,11 @@
 package interop_test
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -101,21 +105,27 @@ func (b *txBook) prepare(m *message.Message, offset int64) {
 	b.group[offset], _ = m.Properties.Get(message.PropertyProducerGroup)
 }
 
-// endOurs ends transactions by our store, with the numbers that it gives.
-func (b *txBook) endOurs(t *testing.T, s *rocketstore.Store, offsets []int64) {
-	t.Helper()
+// endAll ends open transactions of a store.
+func endAll(ctx context.Context, s *rocketstore.Store, offsets []int64) error {
 	numbers := make(map[int64]int64)
-	for tx, err := range s.OpenTransactions(t.Context()) {
-		require.NoError(t, err)
+	for tx, err := range s.OpenTransactions(ctx) {
+		if err != nil {
+			return err
+		}
 		numbers[tx.PhysicalOffset] = tx.Number
 	}
 	for _, o := range offsets {
-		_, err := s.EndTransaction(t.Context(), rocketstore.TransactionEnd{
-			ProducerGroup: b.group[o], PreparedOffset: o, Number: numbers[o], Commit: committed(o),
-		})
-		require.NoError(t, err)
+		m, err := s.MessageAt(o)
+		if err != nil {
+			return err
+		}
+		group, _ := m.Properties.Get(message.PropertyProducerGroup)
+		end := rocketstore.TransactionEnd{ProducerGroup: group, PreparedOffset: o, Number: numbers[o], Commit: committed(o)}
+		if _, err := s.EndTransaction(ctx, end); err != nil {
+			return fmt.Errorf("end of %d: %w", o, err)
+		}
 	}
-	b.settle(offsets)
+	return nil
 }
 
 // checkOurs compares our open set and the delivered messages.
@@ -154,43 +164,102 @@ func (b *txBook) checkJava(t *testing.T, j *jvm) (numbers map[int64]int64, next 
 	return numbers, next
 }
 
-func openTransactional(t *testing.T, dir string) *rocketstore.Store {
-	t.Helper()
-	s, err := rocketstore.Open(dir, &rocketstore.Options{
+func txOptions() *rocketstore.Options {
+	return &rocketstore.Options{
 		Dialect: "3.1", SegmentSize: small.segment, QueueSegmentSize: small.queue, IndexSlots: small.indexSlots, IndexEntries: small.indexKeys,
 		StateSegmentSize: 2400, RedoSegmentSize: txRedo, HoldDelayed: true,
-	})
+	}
+}
+
+func openTransactional(t *testing.T, dir string) *rocketstore.Store {
+	t.Helper()
+	s, err := rocketstore.Open(dir, txOptions())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Abandon() })
 	return s
 }
 
-func (b *txBook) putOurs(t *testing.T, s *rocketstore.Store, who string, n int) []int64 {
-	t.Helper()
-	var offsets []int64
-	for i := range n {
-		m := prepared(who, i)
-		r, err := s.Put(t.Context(), m)
-		require.NoError(t, err)
-		b.prepare(m, r.PhysicalOffset)
-		offsets = append(offsets, r.PhysicalOffset)
-		if i%3 == 0 {
-			_, err = s.Put(t.Context(), &message.Message{Topic: "Plain", Body: []byte(who)})
-			require.NoError(t, err)
-		}
-	}
-	return offsets
+// txTask is what one of our processes does: end what lies at Ends, prepare so many, and end those of them that Own names by
+// ranges. Then it says so and puts ordinary messages until it is killed, or stops cleanly.
+type txTask struct {
+	Who     string
+	Prepare int
+	Own     [][2]int
+	Ends    []int64
+	Kill    bool
 }
 
-func leave(t *testing.T, s *rocketstore.Store, kill bool) {
-	t.Helper()
-	if kill {
-		_, end := s.Bounds()
-		require.NoError(t, s.WaitDispatched(t.Context(), end))
-		require.NoError(t, s.Abandon())
-		return
+func (w txTask) run(dir string, out io.Writer) error {
+	ctx := context.Background()
+	s, err := rocketstore.Open(dir, txOptions())
+	if err != nil {
+		return err
 	}
-	require.NoError(t, s.Close(t.Context()))
+	if err := endAll(ctx, s, w.Ends); err != nil {
+		return err
+	}
+	offsets := []int64{}
+	plain := &message.Message{Topic: "Plain", Body: []byte(w.Who)}
+	for i := range w.Prepare {
+		r, err := s.Put(ctx, prepared(w.Who, i))
+		if err != nil {
+			return err
+		}
+		offsets = append(offsets, r.PhysicalOffset)
+		if i%3 == 0 {
+			if _, err := s.Put(ctx, plain); err != nil {
+				return err
+			}
+		}
+	}
+	for _, own := range w.Own {
+		if err := endAll(ctx, s, offsets[own[0]:own[1]]); err != nil {
+			return err
+		}
+	}
+	// 3.1.4 makes nothing anew of what lies before its checkpoint's file, so the derived files have to be there.
+	_, end := s.Bounds()
+	if err := s.WaitDispatched(ctx, end); err != nil {
+		return err
+	}
+	if !w.Kill {
+		if err := s.Close(ctx); err != nil {
+			return err
+		}
+		return json.NewEncoder(out).Encode(offsets)
+	}
+	if err := json.NewEncoder(out).Encode(offsets); err != nil {
+		return err
+	}
+	for {
+		if _, err := s.Put(ctx, plain); err != nil {
+			return err
+		}
+	}
+}
+
+// ours has a process of its own do a task, and kills it (SIGKILL) while it writes if the task says so. It gives the places of
+// what was prepared.
+func (b *txBook) ours(t *testing.T, dir string, w txTask) []int64 {
+	t.Helper()
+	cmd, out, log := startChild(t, childTask{Dir: dir, Transactions: &w})
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil && w.Kill {
+		err = cmd.Process.Kill()
+	}
+	ended := cmd.Wait()
+	require.NoError(t, err, "%s", log)
+	require.Equal(t, w.Kill, ended != nil, "%v %s", ended, log)
+	var offsets []int64
+	require.NoError(t, json.Unmarshal(line, &offsets))
+	for i, o := range offsets {
+		b.prepare(prepared(w.Who, i), o)
+	}
+	b.settle(w.Ends)
+	for _, own := range w.Own {
+		b.settle(offsets[own[0]:own[1]])
+	}
+	return offsets
 }
 
 // TestTransactionsGoToTheRealStoreAndBack: what one side prepares the other resolves, over clean stops and kills of either.
@@ -208,11 +277,7 @@ func TestTransactionsGoToTheRealStoreAndBack(t *testing.T) {
 			j := startJVM(t, l)
 
 			// We prepare, and resolve some.
-			s := openTransactional(t, dir)
-			ours := b.putOurs(t, s, "ours", 250)
-			b.endOurs(t, s, slices.Concat(ours[:110], ours[120:180]))
-			b.checkOurs(t, s)
-			leave(t, s, h.killOurs)
+			ours := b.ours(t, dir, txTask{Who: "ours", Prepare: 250, Own: [][2]int{{0, 110}, {120, 180}}, Kill: h.killOurs})
 
 			// The real store asks for them, resolves some, and prepares more.
 			j.open(t, dir, small, settings)
@@ -249,12 +314,10 @@ func TestTransactionsGoToTheRealStoreAndBack(t *testing.T) {
 			}
 
 			// We resolve of both, and prepare more.
-			s = openTransactional(t, dir)
+			s := openTransactional(t, dir)
 			b.checkOurs(t, s)
-			b.endOurs(t, s, slices.Concat(ours[115:120], ours[180:200], java[60:80]))
-			b.putOurs(t, s, "again", 20)
-			b.checkOurs(t, s)
-			leave(t, s, h.killOurs)
+			require.NoError(t, s.Close(t.Context()))
+			b.ours(t, dir, txTask{Who: "again", Prepare: 20, Ends: slices.Concat(ours[115:120], ours[180:200], java[60:80]), Kill: h.killOurs})
 
 			// The real store asks a last time.
 			if h.haltJava {
