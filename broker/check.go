@@ -2,8 +2,9 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/internal/remoting"
@@ -11,15 +12,18 @@ import (
 )
 
 // checker asks producers what became of their transactions (39): those that heartbeats made known. It implements
-// [rocketstore.Checker] for both engines; the producers' answers are requests 37.
-type checker struct{ broker *Broker }
+// [rocketstore.Checker] for both engines; the producers' answers are requests 37. The store calls it from one goroutine.
+type checker struct {
+	broker *Broker
+	stuck  map[*remoting.Conn]time.Time // that did not take a question in time, and until when they are not waited for
+}
 
 // checksOf has the store ask producers through this broker, unless the embedder has a way of his own (R-B-40).
 func (b *Broker) checksOf(o *rocketstore.Options) {
 	b.noChecks.Store(b.opts.NoTransactionChecks)
 	c := &o.Checks
 	if c.Checker == nil {
-		c.Checker = checker{b}
+		c.Checker = &checker{b, map[*remoting.Conn]time.Time{}}
 	}
 	if c.MaxAge == 0 {
 		c.MaxAge = o.Retention.MaxAge
@@ -34,29 +38,44 @@ func (b *Broker) checksOf(o *rocketstore.Options) {
 // SetTransactionChecks says whether producers are asked what became of their transactions, from the next round on (R-B-29).
 func (b *Broker) SetTransactionChecks(on bool) { b.noChecks.Store(!on) }
 
-// maxAsked bounds how many producers of a group are tried for one question.
-const maxAsked = 8
+// Bounds of one question: how many producers of a group are tried, how long one is waited for that does not read what it is
+// sent, and for how long such a one is not waited for again, since that holds up all other questions.
+const (
+	maxAsked  = 8
+	askWait   = 500 * time.Millisecond
+	stuckTime = 10 * time.Second
+)
 
-// Check sends the question to one producer of exactly that group, another one each time. It never waits: one that does not
-// read what it is sent is passed over, as it would hold up all other questions.
-func (k checker) Check(ctx context.Context, r rocketstore.CheckRequest) error {
-	b := k.broker
-	producers := b.clients.producersOf(r.Group, maxAsked)
+// Check sends the question to one producer of exactly that group, another one each time.
+func (k *checker) Check(ctx context.Context, r rocketstore.CheckRequest) error {
+	producers := k.broker.clients.producersOf(r.Group, maxAsked)
 	if len(producers) == 0 {
 		return rocketstore.ErrNoProducer
 	}
-	req := b.question(&r)
-	ctx, cancel := context.WithCancel(ctx)
+	req := k.broker.question(&r)
+	now, cancel := context.WithCancel(ctx)
 	cancel() // what has room in a connection's buffer goes there all the same
-	var failed error
 	for _, c := range producers {
-		err := c.Oneway(ctx, req)
+		if c.Oneway(now, req) == nil {
+			return nil
+		}
+	}
+	maps.DeleteFunc(k.stuck, func(_ *remoting.Conn, until time.Time) bool { return !time.Now().Before(until) })
+	failed := rocketstore.ErrNoProducer
+	for _, c := range producers {
+		if _, known := k.stuck[c]; known {
+			continue
+		}
+		soon, cancel := context.WithTimeout(ctx, askWait)
+		err := c.Oneway(soon, req)
+		cancel()
 		if err == nil {
 			return nil
 		}
-		failed = errors.Join(failed, err)
+		failed = fmt.Errorf("%w: %w", failed, err)
+		k.stuck[c] = time.Now().Add(stuckTime)
 	}
-	return fmt.Errorf("%w: %w", rocketstore.ErrNoProducer, failed)
+	return failed
 }
 
 // question is request 39. The fields of later lines do no harm to clients of earlier ones; the message is what the producer
