@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/message"
@@ -15,6 +16,12 @@ type Filter struct {
 	Tag   string // "": any
 	// UniqueKey is the value of UNIQ_KEY, the message id that 4.x and later clients make; "": any.
 	UniqueKey string
+	// ID is an offset message id or a unique key; "": any.
+	ID string
+	// FromQueueOffset and ToQueueOffset bound the queue offset, the second not included; 0: no bound.
+	FromQueueOffset, ToQueueOffset int64
+	// Properties are properties that the record must have, with that value, or with any where it is "".
+	Properties map[string]string
 	// Since and Until bound the store time, milliseconds, both included; 0: no bound.
 	Since, Until int64
 	// Transaction is what the record is to a transaction, 0 for none; nil: any.
@@ -26,16 +33,24 @@ func (d *Dir) Match(f *Filter, r *LogRecord) bool {
 	switch {
 	case f.Topic != "" && f.Topic != string(r.Topic),
 		f.Queue != nil && *f.Queue != r.QueueID,
+		f.FromQueueOffset > 0 && r.QueueOffset < f.FromQueueOffset,
+		f.ToQueueOffset > 0 && r.QueueOffset >= f.ToQueueOffset,
 		f.Since > 0 && r.StoreTimestamp < f.Since,
 		f.Until > 0 && r.StoreTimestamp > f.Until,
 		f.Transaction != nil && *f.Transaction != r.SysFlag.Transaction():
 		return false
-	case f.Key == "" && f.Tag == "" && f.UniqueKey == "":
+	case f.Key == "" && f.Tag == "" && f.UniqueKey == "" && f.ID == "" && len(f.Properties) == 0:
 		return true
 	}
 	p := d.Properties(r.Properties)
+	for name, want := range f.Properties {
+		if value, ok := p[name]; !ok || want != "" && want != value {
+			return false
+		}
+	}
 	return (f.Tag == "" || p[message.PropertyTags] == f.Tag) && (f.Key == "" || hasKey(p, f.Key)) &&
-		(f.UniqueKey == "" || p[message.PropertyUniqueKey] == f.UniqueKey)
+		(f.UniqueKey == "" || p[message.PropertyUniqueKey] == f.UniqueKey) &&
+		(f.ID == "" || p[message.PropertyUniqueKey] == f.ID || strings.EqualFold(r.ID(), f.ID))
 }
 
 // hasKey says whether the index would lead from key to a record with these properties.

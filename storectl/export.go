@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rocketstore/rocketstore/inspect"
@@ -16,52 +19,76 @@ type exported struct {
 	Record         []byte `json:"record"`         // as in the log; base64 in JSON
 }
 
+// How export writes bodies and records.
+var (
+	errExportBody   = errors.New("--body: want stored, plain or redacted")
+	errExportFormat = errors.New("--format: want lines or raw")
+)
+
 func (a *app) export() *cobra.Command {
 	var r reading
-	var limits inspect.LogRange
-	var filter inspect.Filter
-	var queue int32
+	var s selection
+	var body, format string
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the records of the commit log as JSON lines that lose nothing, for import",
 		Long: `Write the records of the commit log as JSON lines that lose nothing: each holds a whole record in base64, and in
-plain its topic, queue, offsets and store time. "storectl import" makes a store of them again. Damaged records are
-left out; they are findings. To go on after a stop, say --from the last line's physicalOffset, plus 1.`,
+plain its topic, queue, offsets and store time. With --format raw the records stand one behind the other as in
+the log. "storectl import" makes a store of either again, or sends the messages to a broker. Damaged records are
+left out; they are findings.
+
+--body plain unpacks compressed bodies, --body redacted puts "redacted: SIZE bytes, xxh64 HASH" in the place of
+each; the records' lengths and CRCs fit. Properties stay as they are.
+
+To go on after a stop, say --cursor FILE each time, or --from the last line's physicalOffset, plus 1.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("queue") {
-				filter.Queue = &queue
+			if err := s.prepare(cmd); err != nil {
+				return err
+			}
+			if format != "lines" && format != "raw" {
+				return errExportFormat
+			}
+			if body != "stored" && body != "plain" && body != "redacted" {
+				return errExportBody
 			}
 			return r.with(args[0], func(d *inspect.Dir) error {
-				for rec, err := range d.Log(cmd.Context(), limits, a.finding) {
-					switch {
-					case err != nil:
-						a.trouble(err)
-						continue
-					case rec.Damaged != "" || !d.Match(&filter, &rec):
-						continue
+				return s.each(cmd.Context(), a, d, func(rec *inspect.LogRecord) error {
+					if rec.Damaged != "" {
+						return nil
 					}
-					err := a.line(exported{
-						Topic: string(rec.Topic), QueueID: rec.QueueID, QueueOffset: rec.QueueOffset, PhysicalOffset: rec.PhysicalOffset,
-						StoreTimestamp: rec.StoreTimestamp, Record: rec.AppendTo(nil),
-					})
-					if err != nil {
-						return err
-					}
-				}
-				return nil
+					return a.exportRecord(rec, body, format)
+				})
 			})
 		},
 	}
 	r.flags(cmd)
-	f := cmd.Flags()
-	f.StringVar(&filter.Topic, "topic", "", "only records of this topic")
-	f.Int32Var(&queue, "queue", 0, "only records of this queue id")
-	f.Int64Var(&limits.From, "from", 0, "only records that start at this physical offset or behind it")
-	f.Int64Var(&limits.To, "to", 0, "only records that start before this physical offset")
-	f.StringVar(&filter.Key, "key", "", "only records with this key: a word of KEYS, or UNIQ_KEY")
-	f.StringVar(&filter.Tag, "tag", "", "only records with this tag")
-	f.Int64Var(&filter.Since, "since", 0, "only records stored at this time or later, in ms since 1970")
-	f.Int64Var(&filter.Until, "until", 0, "only records stored at this time or earlier, in ms since 1970")
+	s.flags(cmd)
+	cmd.Flags().StringVar(&body, "body", "stored", "bodies: stored, plain (unpacked) or redacted (size and hash)")
+	cmd.Flags().StringVar(&format, "format", "lines", "lines (JSON) or raw (the records' bytes)")
 	return cmd
+}
+
+// exportRecord writes one record.
+func (a *app) exportRecord(r *inspect.LogRecord, body, format string) error {
+	b := r.AppendTo(nil)
+	switch body {
+	case "plain":
+		plain, err := inspect.PlainBody(&r.Record)
+		if err != nil {
+			a.missing(fmt.Errorf("record at %d, exported as stored: %w", r.PhysicalOffset, err))
+			break
+		}
+		b = inspect.WithPlainBody(&r.Record, plain)
+	case "redacted":
+		b = inspect.WithPlainBody(&r.Record, inspect.RedactedBody(r.Body))
+	}
+	if format == "raw" {
+		_, err := a.out.Write(b)
+		return err
+	}
+	return a.line(exported{
+		Topic: string(r.Topic), QueueID: r.QueueID, QueueOffset: r.QueueOffset, PhysicalOffset: r.PhysicalOffset,
+		StoreTimestamp: r.StoreTimestamp, Record: b,
+	})
 }

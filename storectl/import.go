@@ -1,17 +1,21 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
@@ -97,20 +101,76 @@ func clampCheckpoint(dir string, latest int64) error {
 const importBatch = 1 << 20
 
 func (i *importer) run(ctx context.Context, in io.Reader) error {
-	lines := json.NewDecoder(in)
-	for {
-		var e exported
-		err := lines.Decode(&e)
-		if errors.Is(err, io.EOF) {
-			return i.flush(ctx)
-		}
+	for b, err := range exportedRecords(in) {
 		if err == nil {
-			err = i.add(ctx, e.Record)
+			err = i.add(ctx, b)
 		}
 		if err != nil {
 			return fmt.Errorf("record %d: %w", i.records+1, err)
 		}
 		i.records++
+	}
+	return i.flush(ctx)
+}
+
+// maxImported bounds the size of a record that is imported: some bytes more than MaxPlainBody.
+const maxImported = inspect.MaxPlainBody + 1<<17
+
+// exportedRecords gives the records that export wrote, as JSON lines or raw. Each is valid until the next.
+func exportedRecords(in io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		r := bufio.NewReaderSize(in, 64<<10)
+		first, err := r.Peek(1)
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				yield(nil, err)
+			}
+			return
+		}
+		next := nextRaw(r)
+		if first[0] == '{' {
+			lines := json.NewDecoder(r)
+			next = func() ([]byte, error) {
+				var e exported
+				err := lines.Decode(&e)
+				return e.Record, err
+			}
+		}
+		for {
+			b, err := next()
+			if errors.Is(err, io.EOF) || !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// nextRaw reads records that stand one behind the other.
+func nextRaw(r *bufio.Reader) func() ([]byte, error) {
+	var b []byte
+	return func() ([]byte, error) {
+		head, err := r.Peek(commitlog.BlankSize)
+		if err != nil {
+			if len(head) > 0 && errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		size := int64(int32(binary.BigEndian.Uint32(head)))
+		if magic := binary.BigEndian.Uint32(head[4:]); magic != commitlog.MagicV1 && magic != commitlog.MagicV2 {
+			return nil, fmt.Errorf("%w: %08x", commitlog.ErrMagic, magic)
+		}
+		if size < commitlog.MinRecordSize || size > maxImported {
+			return nil, fmt.Errorf("%w: size %d", commitlog.ErrSize, size)
+		}
+		if int64(cap(b)) < size {
+			b = make([]byte, size)
+		}
+		b = b[:size]
+		if _, err := io.ReadFull(r, b); err != nil {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return b, nil
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -41,16 +43,21 @@ type recordRow struct {
 type records struct {
 	*table
 	dir  *inspect.Dir
-	body string // "", "text" or "base64"
+	body string // how bodies are printed, "": not
 }
 
-var errBody = errors.New(`--body must be "text" or "base64"`)
+var errBody = errors.New(`--body must be "text", "base64", "plain", "plain-base64" or "redacted"`)
+
+// bodyFlag adds the flag that says how bodies are printed.
+func bodyFlag(cmd *cobra.Command, body *string) {
+	cmd.Flags().StringVar(body, "body", "", `print the body: as stored, "text" or "base64"; unpacked, "plain" or "plain-base64"; or "redacted" to size and hash`)
+}
 
 func (a *app) records(d *inspect.Dir, body string) (*records, error) {
 	columns := []column{{"OFFSET", -12}, {"SIZE", -7}, {"TOPIC", 24}, {"QUEUE", -5}, {"QOFFSET", -9}, {"STORED", 24}, {"TAG", 10}, {"KEYS", 20}, {"STATE", 8}}
 	switch body {
 	case "":
-	case "text", "base64":
+	case "text", "base64", "plain", "plain-base64", "redacted":
 		columns = append(columns, column{"BODY", 0})
 	default:
 		return nil, errBody
@@ -60,10 +67,7 @@ func (a *app) records(d *inspect.Dir, body string) (*records, error) {
 
 func (p *records) print(r *inspect.LogRecord) error {
 	properties := p.dir.Properties(r.Properties)
-	body := string(r.Body)
-	if p.body == "base64" {
-		body = base64.StdEncoding.EncodeToString(r.Body)
-	}
+	body := p.bodyOf(r)
 	if !p.app.json {
 		keys := properties[message.PropertyKeys]
 		if keys == "" {
@@ -91,6 +95,28 @@ func (p *records) print(r *inspect.LogRecord) error {
 		row.Body = &body
 	}
 	return p.row(row)
+}
+
+// bodyOf is a record's body in the form that was asked for.
+func (p *records) bodyOf(r *inspect.LogRecord) string {
+	b := r.Body
+	switch p.body {
+	case "":
+		return ""
+	case "plain", "plain-base64":
+		plain, err := inspect.PlainBody(&r.Record)
+		if err == nil {
+			b = plain
+		} else if r.Damaged == "" {
+			p.app.missing(fmt.Errorf("record at %d, its body is printed as stored: %w", r.PhysicalOffset, err))
+		}
+	case "redacted":
+		b = inspect.RedactedBody(b)
+	}
+	if p.body == "base64" || p.body == "plain-base64" {
+		return base64.StdEncoding.EncodeToString(b)
+	}
+	return string(b)
 }
 
 // state says in a word what is special about a record.
