@@ -212,6 +212,13 @@ func TestACallersEndDoesNotEndTheLookUp(t *testing.T) { // R-D-088
 	})
 }
 
+func TestTheInstanceNameOfABroadcastConsumerStays(t *testing.T) { // R-G-33
+	c, err := client.New(&client.Options{NameServers: []string{"ns1:9876"}, KeepInstanceName: true})
+	require.NoError(t, err)
+	defer c.Close()
+	require.True(t, strings.HasSuffix(c.ID(), "@DEFAULT"), c.ID())
+}
+
 func TestHeartbeatsTellEveryBrokerOfTheGroups(t *testing.T) { // R-D-129, R-D-130, R-D-133
 	synctest.Test(t, func(t *testing.T) {
 		n := mqtest.New(t)

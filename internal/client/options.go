@@ -35,6 +35,8 @@ type Options struct {
 	// InstanceName tells clients of one machine apart; default DEFAULT, which becomes the process id and the time. Unit, if
 	// not empty, is added to the id. Java: instanceName, unitName.
 	InstanceName, Unit string
+	// KeepInstanceName leaves DEFAULT as it is, so that a consumer of broadcast messages finds its offsets again.
+	KeepInstanceName bool
 	// IP is this machine's address in ids. Default: the first one that is no loopback address, else 127.0.0.1.
 	IP netip.Addr
 	// Namespace is put before topics and groups, NS%T. Java: namespace.
@@ -123,7 +125,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if !d.IP.IsValid() {
 		d.IP = localIP()
 	}
-	if d.InstanceName = cmp.Or(d.InstanceName, DefaultInstance); d.InstanceName == DefaultInstance {
+	if d.InstanceName = cmp.Or(d.InstanceName, DefaultInstance); d.InstanceName == DefaultInstance && !d.KeepInstanceName {
 		d.InstanceName = strconv.Itoa(os.Getpid()) + "#" + strconv.FormatInt(time.Now().UnixNano(), 10)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -92,6 +92,15 @@ func (n *Net) Serve(addr string, h remoting.Handler) {
 	}
 }
 
+// Listen is for a server of the test's own, which has to accept from it and to end itself: what dials addr is accepted there.
+func (n *Net) Listen(addr string) *remoting.Pipe {
+	p := remoting.NewPipe()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pipes[addr] = p
+	return p
+}
+
 // Kill ends the server at addr with all its connections.
 func (n *Net) Kill(addr string) {
 	n.mu.Lock()
