@@ -66,22 +66,39 @@ func (a *app) records(d *inspect.Dir, body string) (*records, error) {
 }
 
 func (p *records) print(r *inspect.LogRecord) error {
-	properties := p.dir.Properties(r.Properties)
-	body := p.bodyOf(r)
-	if !p.app.json {
-		keys := properties[message.PropertyKeys]
-		if keys == "" {
-			keys = properties[message.PropertyUniqueKey]
-		}
-		cells := []any{
-			r.PhysicalOffset, r.Size, string(r.Topic), r.QueueID, r.QueueOffset, clock(r.StoreTimestamp),
-			properties[message.PropertyTags], keys, state(r),
-		}
-		if p.body != "" {
-			cells = append(cells, body)
-		}
-		return p.row(nil, cells...)
+	if p.app.json {
+		return p.row(p.json(r))
 	}
+	return p.row(nil, p.cells(r)...)
+}
+
+// properties are a record's, by the rule of the line that wrote the store if that is known.
+func (p *records) properties(r *inspect.LogRecord) map[string]string {
+	if p.dir == nil {
+		return message.Properties(r.Properties).Map()
+	}
+	return p.dir.Properties(r.Properties)
+}
+
+// cells are a record's columns.
+func (p *records) cells(r *inspect.LogRecord) []any {
+	properties := p.properties(r)
+	keys := properties[message.PropertyKeys]
+	if keys == "" {
+		keys = properties[message.PropertyUniqueKey]
+	}
+	cells := []any{
+		r.PhysicalOffset, r.Size, string(r.Topic), r.QueueID, r.QueueOffset, clock(r.StoreTimestamp),
+		properties[message.PropertyTags], keys, state(r),
+	}
+	if p.body != "" {
+		cells = append(cells, p.bodyOf(r))
+	}
+	return cells
+}
+
+// json is a record's row.
+func (p *records) json(r *inspect.LogRecord) recordRow {
 	sum := md5.Sum(r.Body)
 	row := recordRow{
 		File: r.File, PhysicalOffset: r.PhysicalOffset, StoreSize: r.Size, Magic: fmt.Sprintf("%08x", r.Magic),
@@ -89,12 +106,13 @@ func (p *records) print(r *inspect.LogRecord) error {
 		BornTimestamp: r.BornTimestamp, BornHost: r.BornHost.String(), StoreTimestamp: r.StoreTimestamp,
 		StoreHost: r.StoreHost.String(), ReconsumeTimes: r.ReconsumeTimes,
 		PreparedTransactionOffset: r.PreparedTransactionOffset, BodyCRC: r.BodyCRC, BodyLength: len(r.Body),
-		BodyMD5: hex.EncodeToString(sum[:]), MsgID: r.ID(), Properties: properties, Damaged: r.Damaged,
+		BodyMD5: hex.EncodeToString(sum[:]), MsgID: r.ID(), Properties: p.properties(r), Damaged: r.Damaged,
 	}
 	if p.body != "" {
+		body := p.bodyOf(r)
 		row.Body = &body
 	}
-	return p.row(row)
+	return row
 }
 
 // bodyOf is a record's body in the form that was asked for.
