@@ -17,7 +17,7 @@ var ErrNoProducer = errors.New("no producer of the group can be asked")
 type Checker interface {
 	// Check hands one question on, without waiting for the answer: that comes, if it does, by [Store.EndTransaction] with
 	// the request's offset and number, at any time, also from within Check. It is called from one goroutine, so it holds
-	// up all other questions; ctx ends with the store, and after 3 s. An error is counted and logged, and the transaction
+	// up all other questions; ctx ends with the store, and after 3 to 4 s. An error is counted and logged, and the transaction
 	// is asked about again in a later round; ErrNoProducer says that nobody is there to be asked.
 	Check(ctx context.Context, r CheckRequest) error
 }
@@ -98,7 +98,9 @@ const (
 	defaultHalfChecks = 15
 	defaultHalfMaxAge = 72 * time.Hour
 	defaultInFlight   = 1000
-	checkTimeout      = 3 * time.Second // of one question
+	checkTimeout      = 3 * time.Second // of one question, at least
+	checkRenew        = time.Second     // for how long questions share a context
+	maxGroups         = 4096            // names that are kept
 	checkRoundAtMost  = time.Minute
 )
 
@@ -120,10 +122,17 @@ type checkService struct {
 	runs  rounds
 	mu    sync.Mutex // guards stats, and what runs.last reads
 	stats CheckStats
+
+	// Of the service's goroutine, so that a question allocates nothing:
+	record   commitlog.Record // of the question
+	groups   map[string]string
+	asking   context.Context // of several questions, until renew
+	renew    time.Time
+	stopAsks context.CancelFunc
 }
 
 func newCheckService(s *Store) *checkService {
-	c := &checkService{store: s, opts: s.opts.Checks}
+	c := &checkService{store: s, opts: s.opts.Checks, groups: make(map[string]string)}
 	if c.opts.InFlight == 0 {
 		c.opts.InFlight = defaultInFlight
 	}
@@ -135,6 +144,7 @@ func newCheckService(s *Store) *checkService {
 func (c *checkService) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	defer c.endAsks()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,6 +153,7 @@ func (c *checkService) run(ctx context.Context) {
 		case <-c.runs.wake():
 		}
 		next := c.runs.due(ctx, time.Now())
+		c.endAsks()
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }
@@ -191,11 +202,9 @@ func (c *checkService) count(r *CheckRun) {
 
 // ask hands one question to the Checker and counts what came of it.
 func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
 	err := ErrNoProducer
 	if req.Group != "" {
-		err = c.opts.Checker.Check(ctx, req)
+		err = c.opts.Checker.Check(c.askContext(ctx), req)
 	}
 	switch {
 	case err == nil:
@@ -206,6 +215,36 @@ func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
 		r.Failed++
 		c.store.opts.Logger.Warn("producer not asked", "group", req.Group, "number", req.Number, "offset", req.PhysicalOffset, "err", err)
 	}
+}
+
+// askContext gives a context for one question. Those of one second share it, since making one allocates.
+func (c *checkService) askContext(ctx context.Context) context.Context {
+	if now := time.Now(); c.asking == nil || !now.Before(c.renew) || c.asking.Err() != nil {
+		c.endAsks()
+		c.asking, c.stopAsks = context.WithTimeout(ctx, checkTimeout+checkRenew)
+		c.renew = now.Add(checkRenew)
+	}
+	return c.asking
+}
+
+func (c *checkService) endAsks() {
+	if c.stopAsks != nil {
+		c.stopAsks()
+	}
+	c.asking, c.stopAsks = nil, nil
+}
+
+// group is the string of a producer group's name, made once for each of the groups that are met.
+func (c *checkService) group(name []byte) string {
+	if known, ok := c.groups[string(name)]; ok {
+		return known
+	}
+	if len(c.groups) >= maxGroups {
+		clear(c.groups)
+	}
+	text := string(name)
+	c.groups[text] = text
+	return text
 }
 
 // asked says how many questions of a round count against its limit.

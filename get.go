@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
@@ -53,21 +54,37 @@ type GetResult struct {
 	Min, Max int64 // of the queue
 	// Records lie in the mapped log and are valid until Release.
 	Records []commitlog.Record
-	// Offsets are the records' queue offsets in the queue asked; in a light queue they differ from Record.QueueOffset.
+	// Offsets are the records' queue offsets in the queue asked; in a light queue they differ from Record.QueueOffset. They
+	// too are valid until Release.
 	Offsets []int64
 
 	views []mappedfile.View
+	spare *spare // where the slices go on Release
 }
 
 // Raw is a record's bytes as they lie in the log, valid until Release.
 func (r *GetResult) Raw(i int) []byte { return r.views[i].Bytes()[:r.Records[i].Size] }
 
-// Release gives the records' memory back. Call it once for each result of Get.
+// Release gives the records' memory back. Call it once for each result of Get, and use no copy of the result afterwards.
 func (r *GetResult) Release() {
-	for _, v := range r.views {
-		v.Release()
+	for i := range r.views {
+		r.views[i].Release()
 	}
-	r.views, r.Records = nil, nil
+	if used := r.spare; used != nil {
+		clear(r.views)
+		clear(r.Records)
+		used.records, used.offsets, used.views = r.Records[:0], r.Offsets[:0], r.views[:0]
+		used.pool.Put(used)
+	}
+	r.views, r.Records, r.Offsets, r.spare = nil, nil, nil, nil
+}
+
+// spare holds the slices of a result between two Gets.
+type spare struct {
+	pool    *sync.Pool
+	records []commitlog.Record
+	offsets []int64
+	views   []mappedfile.View
 }
 
 // maxScan bounds how many units one Get looks at when the filter or a gap passes them over. Java counts 16 000 bytes, units of 20.
@@ -106,7 +123,13 @@ func (s *Store) Get(ctx context.Context, req GetRequest) (GetResult, error) {
 	case req.Offset > res.Max:
 		res.Status, res.Next = OffsetOverflowBadly, res.Max
 	default:
+		res.spare = s.spares.Get().(*spare)
+		res.Records, res.Offsets, res.views = res.spare.records, res.spare.offsets, res.spare.views
 		err := s.collect(q, &req, &res)
+		if len(res.Records) == 0 { // so nothing but results with records has to be released
+			s.spares.Put(res.spare)
+			res.Records, res.Offsets, res.views, res.spare = nil, nil, nil, nil
+		}
 		return res, err
 	}
 	return res, nil

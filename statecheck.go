@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/txstate"
@@ -180,10 +179,10 @@ func (r *stateRounds) one(ctx context.Context, run *CheckRun, e *txstate.Entry, 
 		}
 		return
 	}
-	var rec commitlog.Record
+	rec := &r.record
 	var view mappedfile.View
 	if err == nil {
-		rec, view, err = r.store.log.Read(e.CommitOffset)
+		*rec, view, err = r.store.log.Read(e.CommitOffset)
 	}
 	defer view.Release()
 	if err == nil && rec.SysFlag.Transaction() != message.FlagPrepared {
@@ -198,8 +197,8 @@ func (r *stateRounds) one(ctx context.Context, run *CheckRun, e *txstate.Entry, 
 		r.counts[e.Number]++
 	}
 	r.ask(ctx, run, CheckRequest{
-		Group: string(message.Lookup(rec.Properties, message.PropertyProducerGroup)), GroupHash: e.GroupHash, Number: e.Number,
-		PhysicalOffset: e.CommitOffset, Size: rec.Size, Record: &rec,
+		Group: r.group(message.Lookup(rec.Properties, message.PropertyProducerGroup)), GroupHash: e.GroupHash, Number: e.Number,
+		PhysicalOffset: e.CommitOffset, Size: rec.Size, Record: rec,
 	})
 }
 

@@ -41,6 +41,7 @@ type Store struct {
 	report  *recovery.Report
 	shape   shape
 	buffers sync.Pool // of *[]byte: encoded records
+	spares  sync.Pool // of *spare: the slices of results of Get
 
 	retainer   retainer
 	live       *recovery.Dispatcher  // used by the dispatch goroutine alone, until Close has stopped it
@@ -76,6 +77,7 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Store, error) {
 	s := &Store{opts: opts, fsys: opts.FS, retainer: newRetainer()}
 	s.caughtUp = sync.NewCond(&s.waitMu)
 	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
+	s.spares.New = func() any { return &spare{pool: &s.spares} }
 	if s.fsys == nil {
 		if s.fsys, err = mappedfile.OpenDir(dir, &mappedfile.DirOptions{ReadOnly: opts.ReadOnly}); err != nil {
 			return nil, err
