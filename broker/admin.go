@@ -11,7 +11,7 @@ import (
 	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
-// adminOperation finds what serves a request code of administration, nil if nothing does.
+// adminOperation finds what serves a request code of administration, and those that go on to a client; nil if nothing does.
 func adminOperation(code int32) operation {
 	switch code {
 	case remoting.CreateTopic:
@@ -50,6 +50,10 @@ func adminOperation(code int32) operation {
 		return (*Broker).consumeTimeSpan
 	case remoting.GetSystemTopicsFromBroker:
 		return (*Broker).systemTopicList
+	case remoting.GetConsumerRunningInfo, remoting.ConsumeMessageDirectly:
+		return (*Broker).relay
+	case remoting.SendReplyMessage, remoting.SendReplyMessageV2:
+		return (*Broker).reply
 	case remoting.InvokeResetOffset:
 		return (*Broker).resetOffsets
 	case remoting.CloneGroupOffset:

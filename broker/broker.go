@@ -47,6 +47,7 @@ type Broker struct {
 	meter     meter
 	began     time.Time
 	configMu  sync.Mutex // held by updateConfig
+	acl       *acl       // nil: everybody may do everything
 
 	start  sync.Once // starts the timers
 	ctx    context.Context
@@ -72,6 +73,11 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld)}
 	b.began = time.Now()
 	b.current.Store(&b.opts)
+	if opts.ACL {
+		if b.acl, err = openACL(opts.ACLFile); err != nil {
+			return nil, fmt.Errorf("%w: access rules: %w", ErrOptions, err)
+		}
+	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.setHost(max(opts.Port, 0))
 	store := opts.Store

@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // What tests of this package see of its inside.
 
@@ -33,4 +36,25 @@ func (b *Broker) LockTime() time.Duration { return b.opts.LockTimeout }
 func (b *Broker) Occupy(sends, pullBytes int64) {
 	b.sends.Add(sends)
 	b.pullBytes.Add(pullBytes)
+}
+
+// Rules are parsed access rules.
+type Rules struct{ rules *rules }
+
+// ParseRules reads a plain_acl.yml.
+func ParseRules(text string) (Rules, error) {
+	r, err := parseRules(text)
+	return Rules{r}, err
+}
+
+// White says whether a list of addresses has one.
+func White(list, ip string) (bool, error) {
+	a, err := parseAddresses(list)
+	return err == nil && a.has(netip.MustParseAddr(ip)), err
+}
+
+// Of are an account's rights on a topic and on a group.
+func (r Rules) Of(key, topic, group string) string {
+	a := r.rules.accounts[key]
+	return a.of(topic, false).String() + " " + a.of(group, true).String()
 }

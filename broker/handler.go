@@ -64,7 +64,7 @@ func (b *Broker) handle(ctx context.Context, c *remoting.Conn, req *remoting.Com
 	if req.Code == remoting.QueryConsumerOffset {
 		return b.orSilence(ctx, c, req, op)
 	}
-	resp, err := op(b, ctx, c, req)
+	resp, err := b.guarded(ctx, c, req, op)
 	if err != nil {
 		return b.refuse(c, req, err)
 	}
@@ -88,7 +88,7 @@ func (b *Broker) orSilence(ctx context.Context, c *remoting.Conn, req *remoting.
 			resp = nil
 		}
 	}()
-	resp, err := op(b, ctx, c, req)
+	resp, err := b.guarded(ctx, c, req, op)
 	if err != nil {
 		b.opts.Logger.Warn("no answer", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
 		c.Close()

@@ -103,6 +103,10 @@ type Options struct {
 	MaxConns, MaxFrame int
 	// TLS says how encrypted connections are treated. The zero value closes them.
 	TLS TLS
+	// ACL has requests be signed by an account of ACLFile, a plain_acl.yml, and permitted by it. The file is read anew when it
+	// changes. Java: aclEnable.
+	ACL     bool
+	ACLFile string
 	// Client is how name servers are connected to. Default: TCP.
 	Client *remoting.ClientOptions
 	// Logger receives what happens to the broker, never a line per message. Default: discard.
@@ -219,6 +223,9 @@ func (o *Options) check() (errs []error) {
 	}
 	if o.Permission&^(permRead|permWrite) != 0 {
 		errs = append(errs, fmt.Errorf("permission %d: want 2, 4 or 6", o.Permission))
+	}
+	if o.ACL && o.ACLFile == "" {
+		errs = append(errs, errors.New("ACL (aclEnable) needs ACLFile (aclFile), the path of a plain_acl.yml"))
 	}
 	for _, addr := range o.NameServers {
 		if _, _, err := net.SplitHostPort(addr); err != nil {

@@ -48,6 +48,8 @@ func identitySettings() []setting {
 		}},
 		properties.Live(properties.Number("brokerPermission", 2, 6, func(o *Options) *int32 { return &o.Permission })),
 		text("regionId", func(o *Options) *string { return &o.Region }),
+		properties.Bool("aclEnable", false, func(o *Options) *bool { return &o.ACL }),
+		text("aclFile", func(o *Options) *string { return &o.ACLFile }),
 		text("tls.server.mode", func(o *Options) *string { return &o.TLS.Mode }),
 		text("tls.server.certPath", func(o *Options) *string { return &o.TLS.CertFile }),
 		text("tls.server.keyPath", func(o *Options) *string { return &o.TLS.KeyFile }),

@@ -34,7 +34,7 @@ type sendFields struct {
 }
 
 func fieldsOf(code int32) sendFields {
-	if code == remoting.SendMessage {
+	if code == remoting.SendMessage || code == remoting.SendReplyMessage {
 		return sendFields{
 			"producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag", "properties",
 			"reconsumeTimes", "maxReconsumeTimes", "batch",

@@ -24,6 +24,8 @@ type Stats struct {
 	Pulled, PulledBytes, Held int64
 	// Busy counts requests that were refused because there was too much to do.
 	Busy int64
+	// Denied counts requests that the access rules refused.
+	Denied int64
 	// Registered is how many name servers took the last registration, of NameServers.
 	NameServers, Registered int
 	// LogStart and LogEnd are the physical offsets between which the store's log lies.
@@ -32,7 +34,7 @@ type Stats struct {
 
 // figures are what is counted while serving.
 type figures struct {
-	sent, sentBytes, sendsRefused, pulled, pulledBytes, busy atomic.Int64
+	sent, sentBytes, sendsRefused, pulled, pulledBytes, busy, denied atomic.Int64
 
 	mu       sync.Mutex
 	requests map[int32]int64
@@ -57,7 +59,7 @@ func (b *Broker) Stats() Stats {
 		Topics: b.topics.count(), Groups: b.groups.count(), Connections: n.Connections, Accepted: n.Accepted, Refused: n.Refused,
 		FrameErrors: n.FrameErrors, BytesWaiting: n.BytesWaiting,
 		Sent: b.figures.sent.Load(), SentBytes: b.figures.sentBytes.Load(), SendsRefused: b.figures.sendsRefused.Load(), Sends: b.sends.Load(),
-		Pulled: b.figures.pulled.Load(), PulledBytes: b.figures.pulledBytes.Load(), Held: b.held.count.Load(), Busy: b.figures.busy.Load(),
+		Pulled: b.figures.pulled.Load(), PulledBytes: b.figures.pulledBytes.Load(), Held: b.held.count.Load(), Busy: b.figures.busy.Load(), Denied: b.figures.denied.Load(),
 		NameServers: len(b.names.servers), Registered: b.names.registered(),
 	}
 	s.ProducerGroups, s.ConsumerGroups = b.clients.counts()

@@ -46,6 +46,7 @@ func brokerFigures() []brokerFigure {
 		{"messages_pulled_bytes_total", "Bytes of their records.", counter, func(s *broker.Stats) int64 { return s.PulledBytes }},
 		{"pulls_held", "Pulls that wait for a message.", gauge, func(s *broker.Stats) int64 { return s.Held }},
 		{"busy_total", "Requests refused because there was too much to do.", counter, func(s *broker.Stats) int64 { return s.Busy }},
+		{"denied_total", "Requests that the access rules refused.", counter, func(s *broker.Stats) int64 { return s.Denied }},
 		{"name_servers", "Name servers to register with.", gauge, func(s *broker.Stats) int64 { return int64(s.NameServers) }},
 		{"name_servers_registered", "Name servers that know the broker.", gauge, func(s *broker.Stats) int64 { return int64(s.Registered) }},
 		{"log_start_offset", "Physical offset at which the commit log begins.", gauge, func(s *broker.Stats) int64 { return s.LogStart }},
