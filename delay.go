@@ -37,7 +37,7 @@ func (s *Store) delayLevel(m *message.Message) int {
 // putDelayed stores a message where it waits: under the schedule topic, with its own topic and queue as properties
 // (R-D-099).
 func (s *Store) putDelayed(ctx context.Context, m *message.Message, level int) (PutResult, error) {
-	waiting := *m
+	waiting := *s.ordinary(m)
 	var err error
 	waiting.Properties, err = s.withProperties(m.Properties, message.PropertyDelay, strconv.Itoa(level),
 		message.PropertyRealTopic, m.Topic, message.PropertyRealQueueID, strconv.Itoa(int(m.QueueID)))
@@ -88,7 +88,7 @@ func (s *Store) PutLoose(ctx context.Context, m *message.Message) (PutResult, er
 	if err != nil {
 		return PutResult{}, err
 	}
-	return s.append(ctx, m, queue, false)
+	return s.append(ctx, s.ordinary(m), queue, false)
 }
 
 func (s *Store) putNow(ctx context.Context, m *message.Message) (PutResult, error) {
@@ -96,7 +96,7 @@ func (s *Store) putNow(ctx context.Context, m *message.Message) (PutResult, erro
 	if err != nil {
 		return PutResult{}, err
 	}
-	return s.append(ctx, m, queue, waits(m))
+	return s.append(ctx, s.ordinary(m), queue, waits(m))
 }
 
 // deliver moves due messages to their own topics until ctx ends.

@@ -172,6 +172,19 @@ func (s *Store) queue(topic string, id int32) (*consumequeue.Queue, error) {
 	return s.queues.Ensure(topic, id)
 }
 
+// ordinary is a message as it is stored when it neither begins nor ends a transaction, whatever its flags say: one that is
+// sent back for a retry keeps those that it was stored with. As prepared it would not enter its queue, and in a state table
+// it would open a transaction, or close that of another message.
+func (s *Store) ordinary(m *message.Message) *message.Message {
+	kind := m.SysFlag.Transaction()
+	if kind == 0 || kind == message.FlagCommit && s.tx == nil {
+		return m
+	}
+	o := *m
+	o.SysFlag, o.PreparedTransactionOffset = m.SysFlag.WithTransaction(0), 0
+	return &o
+}
+
 // encode appends the message's record to b.
 func (s *Store) encode(b []byte, m *message.Message) ([]byte, message.Host, error) {
 	full := *m

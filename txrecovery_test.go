@@ -12,7 +12,9 @@ import (
 	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
+	"github.com/rocketstore/rocketstore/redolog"
 	"github.com/rocketstore/rocketstore/txstate"
 )
 
@@ -170,4 +172,61 @@ func TestLateCommitWithAnOldNumberClosesItsRecord(t *testing.T) {
 	s = inMemory(t, fsys, "")
 	require.Len(t, openSet(t, s), 2)
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// Put begins a transaction or none, and ends none, whatever flags and offsets come with a message: one that is sent back for a
+// retry, or is wrong, opens and closes no record, neither live nor when the table is made again, and enters its queue.
+func TestOrdinaryPutsLeaveTransactionsAlone(t *testing.T) {
+	eachEngine(t, func(t *testing.T, line string) {
+		fsys := memfs.New()
+		s := inMemory(t, fsys, line)
+		first, err := s.Put(t.Context(), transactional(t, "first"))
+		require.NoError(t, err)
+		open := openSet(t, s)
+		require.Len(t, open, 1)
+		stored := 0
+		for _, flag := range []message.SysFlag{message.FlagCommit, message.FlagPrepared} {
+			for _, level := range []string{"0", "1"} {
+				for _, topic := range []string{"%RETRY%group", "T"} {
+					m := transactional(t, "again", message.PropertyDelay, level)
+					m.Topic, m.SysFlag, m.PreparedTransactionOffset = topic, flag, first.PhysicalOffset
+					put := s.Put
+					if flag == message.FlagPrepared && topic == "T" {
+						put = s.PutNow // Put would begin a transaction
+					}
+					_, err := put(t.Context(), m)
+					require.NoError(t, err)
+					_, err = s.PutNow(t.Context(), m)
+					require.NoError(t, err)
+					stored++
+				}
+			}
+		}
+		check := func(s *rocketstore.Store) {
+			require.Equal(t, open, openSet(t, s))
+			found := 0
+			for _, q := range []struct {
+				topic string
+				id    int32
+			}{{"T", 3}, {"%RETRY%group", 3}, {recovery.ScheduleTopic, 0}} {
+				found += len(bodies(t, s, q.topic, q.id))
+			}
+			require.Equal(t, 2*stored, found)
+		}
+		check(s)
+		require.NoError(t, s.Abandon())
+		s = inMemory(t, fsys, line)
+		check(s)
+		require.NoError(t, s.Close(t.Context()))
+		if line == "3.1" {
+			for _, dir := range []string{txstate.Dir, redolog.Dir} {
+				entries, err := fsys.ReadDir(dir)
+				require.NoError(t, err)
+				for _, e := range entries {
+					require.NoError(t, fsys.Remove(path.Join(dir, e.Name())))
+				}
+			}
+			check(inMemory(t, fsys, line))
+		}
+	})
 }
