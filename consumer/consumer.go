@@ -38,6 +38,7 @@ type Consumer struct {
 	errs    chan error    // what went wrong, for Messages
 
 	figures figures
+	tracer  *tracer // nil: no trace
 
 	balancing sync.Mutex // held by one rebalance
 	mu        sync.Mutex
@@ -60,10 +61,10 @@ func Start(ctx context.Context, o *Options) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Client.KeepInstanceName = opts.Client.KeepInstanceName || opts.Broadcast
-	network, err := client.New(&opts.Client)
+	opts.ClientOptions.KeepInstanceName = opts.ClientOptions.KeepInstanceName || opts.Broadcast
+	network, err := connect(opts.Client, &opts.ClientOptions)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, err
 	}
 	c := &Consumer{
 		opts: opts, net: network, kick: make(chan struct{}, 1), started: time.Now(), byLoop: opts.Listener == nil,
@@ -77,8 +78,22 @@ func Start(ctx context.Context, o *Options) (*Consumer, error) {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.listen, c.quit = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.begin(); err != nil {
-		network.Close()
+		if opts.Client == nil {
+			network.Close()
+		}
 		return nil, err
+	}
+	return c, nil
+}
+
+// connect returns the client to share, or else one of its own.
+func connect(shared *Client, own *ClientOptions) (*Client, error) {
+	if shared != nil {
+		return shared, nil
+	}
+	c, err := client.New(own)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	return c, nil
 }
@@ -108,6 +123,12 @@ func (c *Consumer) begin() error {
 	} else {
 		c.store = &groupStore{net: c.net, group: c.group}
 		c.subs[c.retry] = &Subscription{Topic: c.retry, Expression: everything, Version: now}
+	}
+	if c.opts.Trace != nil {
+		if err := c.opts.Trace.Start(c.listen); err != nil {
+			return fmt.Errorf("trace: %w", err)
+		}
+		c.tracer = &tracer{c, c.opts.Trace}
 	}
 	if err := c.net.RegisterConsumer(c.group, member{c}); err != nil {
 		return err
@@ -262,8 +283,13 @@ func (c *Consumer) close(ctx context.Context) error {
 	}
 	all.Wait()
 	c.work.Wait() // for those that take longer
+	if c.tracer != nil {
+		err = errors.Join(err, c.tracer.close(ctx))
+	}
 	c.net.UnregisterConsumer(ctx, c.group)
-	c.net.Close()
+	if c.opts.Client == nil {
+		c.net.Close()
+	}
 	c.quit()
 	return errors.Join(err, c.store.close())
 }

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/dialect"
@@ -30,6 +33,7 @@ type fake struct {
 	asked   []*remoting.Command
 	came    chan struct{} // closed at each put
 	id      string
+	peer    *remoting.Conn
 }
 
 // newFake starts a broker with so many queues and makes it known.
@@ -86,8 +90,18 @@ func (f *fake) tell(answer func(req *remoting.Command) *remoting.Command) {
 	f.answer = answer
 }
 
-func (f *fake) handle(ctx context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
+// conn is the connection of the one member.
+func (f *fake) conn(t *testing.T) *remoting.Conn {
+	t.Helper()
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.NotNil(t, f.peer)
+	return f.peer
+}
+
+func (f *fake) handle(ctx context.Context, conn *remoting.Conn, req *remoting.Command) *remoting.Command {
+	f.mu.Lock()
+	f.peer = conn
 	f.asked = append(f.asked, req)
 	answer := f.answer
 	f.mu.Unlock()

@@ -68,6 +68,7 @@ func (w *world) startNames() {
 	ended := make(chan error, 1)
 	l := w.net.Listen(nameServer)
 	go func() { ended <- s.Serve(context.Background(), l) }()
+	synctest.Wait() // it listens
 	w.t.Cleanup(func() {
 		require.NoError(w.t, s.Shutdown(context.Background()))
 		require.NoError(w.t, <-ended)
@@ -145,6 +146,16 @@ func (w *world) stored(name, group, topic string, queue int32) string {
 	return resp.Fields.Get("offset")
 }
 
+// bodies are those of queue 0 of a topic in a broker's store.
+func (w *world) bodies(name, topic string) (list []string) {
+	w.t.Helper()
+	for r, err := range w.brokers[name].broker.Store().Messages(topic, 0, 0) {
+		require.NoError(w.t, err)
+		list = append(list, string(r.Body))
+	}
+	return list
+}
+
 // seen is what a listener got, in its order.
 type seen struct {
 	mu   sync.Mutex
@@ -201,8 +212,8 @@ func (s *seen) count() int {
 // options are those of a member that begins at the first message.
 func (w *world) options(instance string, s *seen, topics ...string) consumer.Options {
 	o := consumer.Options{
-		Client: consumer.ClientOptions{NameServers: []string{nameServer}, Dial: w.net.Dial, InstanceName: instance},
-		Group:  "CG", From: consumer.FromFirst, Topics: map[string]string{},
+		NameServers: []string{nameServer}, ClientOptions: consumer.ClientOptions{Dial: w.net.Dial, InstanceName: instance},
+		Group: "CG", From: consumer.FromFirst, Topics: map[string]string{},
 	}
 	if s != nil {
 		o.Listener = s.listen

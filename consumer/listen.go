@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/trace"
 )
 
 // ErrPanic is matched by the error that a listener's panic becomes.
@@ -97,14 +98,21 @@ func (c *Consumer) consume(b *Batch) {
 	}
 }
 
-// call runs hooks and the listener.
+// call runs hooks, trace and the listener.
 func (c *Consumer) call(b *Batch) error {
 	for _, h := range c.opts.Hooks {
 		h.Before(c.listen, b)
 	}
+	var note *trace.Context
+	if c.tracer != nil {
+		note = c.tracer.before(b)
+	}
 	begun := time.Now()
 	err := c.guard(b)
 	took := time.Since(begun)
+	if c.tracer != nil {
+		c.tracer.after(note, err, took)
+	}
 	c.figures.listened.Add(int64(took))
 	c.figures.batches.Add(1)
 	for _, h := range c.opts.Hooks {

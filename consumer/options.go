@@ -11,6 +11,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/internal/client"
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/trace"
 )
 
 // ErrOptions is the class of what is wrong with options.
@@ -19,8 +20,14 @@ var ErrOptions = errors.New("consumer options")
 // ErrClosed is returned by whatever is called after Close.
 var ErrClosed = client.ErrClosed
 
-// ClientOptions say which name servers to ask and how to connect.
+// Client is one client instance: one id, one connection to each broker. Producers and consumers of different groups may share it.
+type Client = client.Client
+
+// ClientOptions configure a [Client].
 type ClientOptions = client.Options
+
+// NewClient returns a client instance to share. Its owner closes it, after the producers and consumers that use it.
+func NewClient(o *ClientOptions) (*Client, error) { return client.New(o) }
 
 // Credentials sign requests for a broker that checks them.
 type Credentials = client.Credentials
@@ -76,10 +83,15 @@ func (b *Batch) consumed(err error) int {
 	return len(b.Messages)
 }
 
-// Options configure a [Consumer]. Client.NameServers, Group and Topics are needed; the zero value of all else means the defaults
-// below.
+// Options configure a [Consumer]. Group and Topics are needed, and NameServers or one of Client and ClientOptions; the zero value of
+// all else means the defaults below.
 type Options struct {
-	Client ClientOptions
+	// NameServers are the host:port of all name servers; short for those of ClientOptions.
+	NameServers []string
+	// ClientOptions are those of the consumer's own client instance.
+	ClientOptions ClientOptions
+	// Client is an instance to share instead; ClientOptions and NameServers then mean nothing.
+	Client *Client
 	// Group is shared by all members, which must subscribe to the same. Java: consumerGroup.
 	Group string
 	// Topics are the subscription expressions by topic: "*" or "tag1 || tag2".
@@ -129,6 +141,9 @@ type Options struct {
 
 	// Hooks see each batch before and after the listener, in this order.
 	Hooks []Hook
+	// Trace gets a note before and after each call of the listener; the consumer starts it and shuts it down. One that sends them to the
+	// trace topic is in package producer.
+	Trace trace.Dispatcher
 	// Logger receives what happens to the consumer, never a line per message. Default: discard.
 	Logger *slog.Logger
 }
@@ -196,7 +211,10 @@ func (o *Options) withDefaults() (Options, error) {
 	d.RebalanceEvery = cmp.Or(d.RebalanceEvery, 20*time.Second)
 	d.SaveEvery = cmp.Or(d.SaveEvery, 5*time.Second)
 	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
-	d.Client.Logger = cmp.Or(d.Client.Logger, d.Logger)
+	d.ClientOptions.Logger = cmp.Or(d.ClientOptions.Logger, d.Logger)
+	if d.NameServers != nil {
+		d.ClientOptions.NameServers = d.NameServers
+	}
 	if err := errors.Join(errs...); err != nil {
 		return d, fmt.Errorf("%w: %w", ErrOptions, err)
 	}

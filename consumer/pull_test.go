@@ -238,7 +238,7 @@ func TestPauseHoldsThePullsBack(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	good := consumer.Options{Client: consumer.ClientOptions{NameServers: []string{"ns:1"}}, Group: "G", Topics: map[string]string{"T": "*"}}
+	good := consumer.Options{NameServers: []string{"ns:1"}, Group: "G", Topics: map[string]string{"T": "*"}}
 	for _, tt := range []struct {
 		want string
 		harm func(o *consumer.Options)
@@ -247,7 +247,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"other characters", func(o *consumer.Options) { o.Group = "a/b" }},
 		{"DEFAULT_CONSUMER", func(o *consumer.Options) { o.Group = "DEFAULT_CONSUMER" }},
 		{"no topic", func(o *consumer.Options) { o.Topics = nil }},
-		{"no name server", func(o *consumer.Options) { o.Client.NameServers = nil }},
+		{"no name server", func(o *consumer.Options) { o.NameServers = nil }},
 		{"Workers is -1", func(o *consumer.Options) { o.Workers = -1 }},
 		{"MaxCached is -5", func(o *consumer.Options) { o.MaxCached = -5 }},
 		{"From is 9", func(o *consumer.Options) { o.From = 9 }},

@@ -279,9 +279,17 @@ func (c *Consumer) leave(ctx context.Context, p *process, done chan<- struct{}) 
 	c.rebalanceSoon() // the queue may have come back meanwhile
 }
 
-// storeLast stores the offset of a queue that is lost, so that the next member finds it.
+// storeLast stores the offset of a queue that is lost, so that the next member finds it. The pull that was under way may have carried
+// an older one, which the broker may take later than this: so it is looked at once more.
 func (c *Consumer) storeLast(ctx context.Context, p *process) {
-	if err := c.store.write(ctx, map[Queue]int64{p.queue: p.at.Load()}, true); err != nil {
+	at := p.at.Load()
+	err := c.store.write(ctx, map[Queue]int64{p.queue: at}, true)
+	if err == nil {
+		if stored, readErr := c.store.read(ctx, p.queue); readErr == nil && stored < at {
+			err = c.store.write(ctx, map[Queue]int64{p.queue: at}, true)
+		}
+	}
+	if err != nil {
 		c.opts.Logger.Warn("offset of a lost queue not stored", "queue", p.queue.String(), "err", err)
 	}
 }

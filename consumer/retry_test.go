@@ -93,7 +93,7 @@ func TestWhatItsBrokerCannotTakeBackIsSentAnew(t *testing.T) { // R-G-30
 			m.Properties, m.Flag, m.ReconsumeTimes = "UNIQ_KEY\x010A000001\x02TAGS\x01x\x02TRAN_MSG\x01true\x02", 9, 1
 		})
 		o := w.options("one", &seen{fail: failing("bad")}, "T")
-		o.Client.NameServers = []string{"ns2:9876"}
+		o.NameServers = []string{"ns2:9876"}
 		w.consume(o)
 		settle(11 * time.Second)
 		sent := b.requests(remoting.SendMessage)
