@@ -108,7 +108,8 @@ func (s *Store) expire(ctx context.Context, run *expiry) error {
 	return errors.Join(errs...)
 }
 
-// logFiles lists the log's segments with their modification times of now, and their length together.
+// logFiles lists the log's segments with their modification times of now, and their length together. What lies behind the
+// log's end holds nothing: the segment that a writer made ahead, when there is a writer or one was killed.
 func (s *Store) logFiles() (files []mappedfile.SegmentInfo, total int64, err error) {
 	entries, err := s.fsys.ReadDir(recovery.CommitLogDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +124,8 @@ func (s *Store) logFiles() (files []mappedfile.SegmentInfo, total int64, err err
 			changed[e.Name()] = info.ModTime()
 		}
 	}
-	files = s.log.Queue().Segments()
+	_, end := s.log.Bounds()
+	files = slices.DeleteFunc(s.log.Queue().Segments(), func(f mappedfile.SegmentInfo) bool { return f.Start >= end })
 	for i, f := range files {
 		if t, ok := changed[path.Base(f.Name)]; ok {
 			files[i].ModTime = t

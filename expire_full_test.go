@@ -59,3 +59,37 @@ func forcedDeletion(t *testing.T, segment, limit int64) {
 	require.Empty(t, s.Report().Warnings)
 	require.NoError(t, s.Close(t.Context()))
 }
+
+// A dry run on a store that was killed, or that has a writer, lists what the writer would delete: the segment made ahead is not
+// the last one (R-G-19).
+func TestDryRunDoesNotCountTheSegmentMadeAhead(t *testing.T) {
+	fsys := memfs.New()
+	o := small()
+	o.FS, o.SegmentSize = fsys, 4096
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	for range 20 {
+		_, err := s.Put(t.Context(), msg("T", 0, strings.Repeat("x", 1000), "", ""))
+		require.NoError(t, err)
+	}
+	_, end := s.Bounds()
+	require.NoError(t, s.WaitDispatched(t.Context(), end))
+	ask := rocketstore.ExpireOptions{MaxBytes: 1, DryRun: true}
+	want, err := s.Expire(t.Context(), ask)
+	require.NoError(t, err)
+	require.NoError(t, s.Abandon())
+	ahead := "commitlog/" + mappedfile.SegmentName(end-end%4096+4096)
+	_, err = fsys.OpenFile(ahead, 0, 0)
+	if err != nil { // it was not made yet
+		require.NoError(t, fsys.WriteFile(ahead, make([]byte, 4096)))
+	}
+	readOnly := *o
+	readOnly.ReadOnly = true
+	s, err = rocketstore.Open("", &readOnly)
+	require.NoError(t, err)
+	got, err := s.Expire(t.Context(), ask)
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	require.Equal(t, want, got)
+	require.NotEmpty(t, got.Files)
+}

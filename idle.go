@@ -9,18 +9,24 @@ import (
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
-// resumeIdle lets the queues whose files deletion removed go on where they ended. One that has files again knows by itself.
-func (s *Store) resumeIdle() error {
+// loadIdle reads the note of queues whose files deletion removed.
+func (s *Store) loadIdle() error {
 	idle, damaged, err := config.LoadIdleQueues[mappedfile.File](s.fsys)
 	if err != nil {
 		return err
 	}
 	if damaged != nil {
-		s.report.Warnings = append(s.report.Warnings, recovery.Warning{
+		s.notices = append(s.notices, recovery.Warning{
 			Kind: recovery.KindIdleQueues, File: config.IdleQueuesFile, Text: damaged.Error() + "; queues without files begin at 0 again",
 		})
 	}
-	for key, at := range idle {
+	s.noted = idle
+	return nil
+}
+
+// resumeIdle lets the queues whose files deletion removed go on where they ended. One that has files again knows by itself.
+func (s *Store) resumeIdle() error {
+	for key, at := range s.noted {
 		i := strings.LastIndexByte(key, '@')
 		id, err := strconv.ParseInt(key[i+1:], 10, 32)
 		if i < 0 || err != nil {

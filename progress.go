@@ -28,7 +28,7 @@ func (s *Store) loadConfig() error {
 			s.notices = append(s.notices, recovery.Warning{Kind: notice.Kind, File: notice.File, Text: notice.Text})
 		}
 	}
-	return nil
+	return s.loadIdle()
 }
 
 // saveConfig writes them back, where they changed. The log comes first: what is noted as delivered or read must not be lost.

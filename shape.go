@@ -45,6 +45,12 @@ func (s *Store) identify() error {
 	if err := s.chooseDialect(id, note); err != nil {
 		return err
 	}
+	if id.Empty { // the note is of a store that is not there any more, or never had a message: it may be given other sizes
+		o := &s.opts
+		note.SegmentSize, note.QueueSegmentSize = cmp.Or(o.SegmentSize, note.SegmentSize), cmp.Or((o.QueueSegmentSize+19)/20*20, note.QueueSegmentSize)
+		note.StateSegmentSize, note.RedoSegmentSize = cmp.Or(o.StateSegmentSize, note.StateSegmentSize), cmp.Or(o.RedoSegmentSize, note.RedoSegmentSize)
+		note.IndexSlots, note.IndexEntries = cmp.Or(o.IndexSlots, note.IndexSlots), cmp.Or(o.IndexEntries, note.IndexEntries)
+	}
 	if s.shape.segment, err = chooseSize("SegmentSize", s.opts.SegmentSize, id.CommitLog, note.SegmentSize, defaultSegment); err != nil {
 		return err
 	}
@@ -107,20 +113,32 @@ func (s *Store) chooseEngine(id *recovery.Identity, note *config.Marker) error {
 	return nil
 }
 
-// chooseSize gives the size of one kind of file in bytes.
+// chooseSize gives the size of one kind of file in bytes. Where no file shows it, our note stands for the files.
 func chooseSize(what string, asked int64, shown recovery.Size, noted, standard int64) (int64, error) {
-	if asked != 0 && shown.Bytes != 0 && asked != shown.Bytes {
+	switch {
+	case asked != 0 && shown.Bytes != 0 && asked != shown.Bytes:
 		return 0, &mappedfile.CorruptError{File: shown.File, Err: fmt.Errorf("the file has %d bytes, %s %d asked for", shown.Bytes, what, asked)}
+	case asked != 0 && shown.Bytes == 0 && noted != 0 && asked != noted:
+		return 0, contradiction(what, noted, asked)
 	}
 	return cmp.Or(shown.Bytes, asked, noted, standard), nil
+}
+
+// contradiction says that an option is not what we noted of a directory.
+func contradiction(what string, noted, asked any) error {
+	return &mappedfile.CorruptError{File: config.MarkerFile, Err: fmt.Errorf("the store was made with %s %v, %v asked for", what, noted, asked)}
 }
 
 func (s *Store) chooseIndex(id *recovery.Identity, note *config.Marker) error {
 	for _, c := range []struct {
 		what         string
 		asked, shown int32
-	}{{"IndexSlots", s.opts.IndexSlots, id.IndexSlots}, {"IndexEntries", s.opts.IndexEntries, id.IndexEntries}} {
-		if c.asked != 0 && c.shown != 0 && c.asked != c.shown {
+		noted        int32
+	}{{"IndexSlots", s.opts.IndexSlots, id.IndexSlots, note.IndexSlots}, {"IndexEntries", s.opts.IndexEntries, id.IndexEntries, note.IndexEntries}} {
+		switch {
+		case c.asked != 0 && c.shown == 0 && c.noted != 0 && c.asked != c.noted:
+			return contradiction(c.what, c.noted, c.asked)
+		case c.asked != 0 && c.shown != 0 && c.asked != c.shown:
 			return &mappedfile.CorruptError{File: id.IndexFile, Err: fmt.Errorf("the file has %d, %s %d asked for", c.shown, c.what, c.asked)}
 		}
 	}
@@ -145,6 +163,17 @@ func (s *Store) refuseForeign(id *recovery.Identity) error {
 		}
 	}
 	return nil
+}
+
+// checkPlaces refuses what stands in the place of one of the store's files or folders.
+func (s *Store) checkPlaces() error {
+	files := []string{
+		config.MarkerFile, config.IdleQueuesFile, (&config.ConsumerOffsets{}).File(), (&config.DelayOffsets{}).File(), (&config.Topics{}).File(),
+	}
+	for _, t := range s.opts.Tables {
+		files = append(files, t.File())
+	}
+	return recovery.CheckPlaces(s.fsys, files...)
 }
 
 // saveMarker writes our note of dialect and sizes; h is what a clean stop or a checkpoint adds.

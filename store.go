@@ -56,6 +56,7 @@ type Store struct {
 	offsets    *config.ConsumerOffsets
 	delayed    *config.DelayOffsets
 	notices    []recovery.Warning // of loading them; set by Open
+	noted      config.IdleQueues  // as the note of them was; set by Open
 	closed     atomic.Bool
 	closing    sync.Mutex // held by Close
 	stop       context.CancelFunc
@@ -104,6 +105,9 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 		}
 	}
 	defer func() { _ = s.release() }() // nothing was written
+	if err := s.checkPlaces(); err != nil {
+		return nil, nil, err
+	}
 	if err := s.identify(); err != nil {
 		return nil, nil, err
 	}
@@ -126,6 +130,9 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 // open does the steps of opening; on an error the caller releases what was taken.
 func (s *Store) open(ctx context.Context) error {
 	if !s.opts.ReadOnly {
+		if err := s.checkPlaces(); err != nil {
+			return err
+		}
 		if err := s.takeLock(); err != nil {
 			return err
 		}

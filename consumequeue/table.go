@@ -246,7 +246,7 @@ func (t *Table) LookupBytes(topic []byte, id int32) *Queue {
 }
 
 // Ensure gives a queue and makes it when there is none. Nothing is created on disk before the first unit. A topic that
-// cannot be the name of a folder, and a negative id, are errors; a new queue of a read-only table is
+// cannot be the name of a folder, and a negative id, match [ErrName]; a new queue of a read-only table is
 // [mappedfile.ErrReadOnly].
 func (t *Table) Ensure(topic string, id int32) (*Queue, error) {
 	if q := t.Lookup(topic, id); q != nil {
@@ -272,15 +272,18 @@ func (t *Table) Ensure(topic string, id int32) (*Queue, error) {
 	return q, nil
 }
 
+// ErrName says that a queue cannot be, whatever the disk holds.
+var ErrName = errors.New("no name of a queue")
+
 // checkName refuses what cannot be the folder of a queue.
 func checkName(topic string, id int32) error {
 	switch {
 	case topic == "" || topic == "." || topic == ".." || strings.ContainsAny(topic, "/\x00"):
-		return fmt.Errorf("topic %q cannot be the name of a folder", topic)
+		return fmt.Errorf("%w: topic %q cannot be the name of a folder", ErrName, topic)
 	case len(topic) > maxTopicLength:
-		return fmt.Errorf("topic %.20q… of %d bytes cannot be the name of a folder, at most %d can", topic, len(topic), maxTopicLength)
+		return fmt.Errorf("%w: topic %.20q… of %d bytes cannot be the name of a folder, at most %d can", ErrName, topic, len(topic), maxTopicLength)
 	case id < 0:
-		return fmt.Errorf("queue id %d of topic %q is negative", id, topic)
+		return fmt.Errorf("%w: queue id %d of topic %q is negative", ErrName, id, topic)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package mappedfile_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,5 +28,5 @@ func TestLockConflictsWithJavasRecordLock(t *testing.T) {
 	require.NoError(t, record())
 	_, err = fsys.Lock("lock")
 	require.ErrorIs(t, err, mappedfile.ErrLocked)
-	require.ErrorContains(t, err, "lock lock")
+	require.ErrorContains(t, err, filepath.Join(dir, "lock"))
 }

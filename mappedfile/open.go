@@ -52,7 +52,7 @@ func (q *Queue) load(entries []fs.DirEntry) ([]*segment, error) {
 		start, ok := ParseSegmentName(e.Name())
 		if ok && !e.Type().IsRegular() {
 			// Passing over it would turn the bytes behind a link into a gap, and stand in the way of a segment to come.
-			return nil, &CorruptError{File: name, Err: fmt.Errorf("%w: %v", errNotRegular, e.Type())}
+			return nil, &CorruptError{File: name, Err: fmt.Errorf("%w but %s", errNotRegular, KindOf(e.Type()))}
 		}
 		if !ok {
 			q.notices = append(q.notices, Notice{Kind: ForeignFile, File: name, Text: "not a segment, left alone: " + name})

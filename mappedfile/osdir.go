@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/edsrzf/mmap-go"
 )
@@ -69,18 +70,78 @@ func (d *osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if d.readOnly && flag != os.O_RDONLY {
 		return nil, refuse("open", name)
 	}
-	f, err := d.root.OpenFile(filepath.FromSlash(name), flag, perm)
+	f, err := d.openRegular(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
 	return &osFile{File: f, name: name}, nil
 }
 
+// openRegular opens a file, and nothing else that may stand in its place: that is a [CorruptError]. It never waits, as
+// opening a named pipe would.
+func (d *osFS) openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := d.root.OpenFile(filepath.FromSlash(name), flag|noWait, perm)
+	if err != nil {
+		return nil, d.located(name, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &CorruptError{File: name, Err: fmt.Errorf("is no regular file but %s", KindOf(info.Mode()))}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// KindOf says in a word or two what a mode is that of.
+func KindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a file"
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// located puts the store's directory into an error about one of its names; what stands in the way of a name is a
+// [CorruptError].
+func (d *osFS) located(name string, err error) error {
+	for _, wrong := range []error{syscall.ELOOP, syscall.ENXIO, syscall.EISDIR, syscall.ENOTDIR} {
+		if errors.Is(err, wrong) {
+			return &CorruptError{File: name, Err: fmt.Errorf("cannot be opened: %w", wrong)}
+		}
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: e.Op, Path: filepath.Join(d.root.Name(), name), Err: e.Err}
+	}
+	return err
+}
+
+// openFolder opens a directory.
+func (d *osFS) openFolder(name string) (*os.File, error) {
+	f, err := d.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|onlyFolder, 0)
+	if err != nil {
+		return nil, d.located(name, err)
+	}
+	return f, nil
+}
+
 func (d *osFS) MkdirAll(name string, perm fs.FileMode) error {
 	if d.readOnly {
 		return refuse("mkdir", name)
 	}
-	return d.root.MkdirAll(filepath.FromSlash(name), perm)
+	if err := d.root.MkdirAll(filepath.FromSlash(name), perm); err != nil {
+		return d.located(name, err)
+	}
+	return nil
 }
 
 func (d *osFS) Rename(oldname, newname string) error {
@@ -94,11 +155,14 @@ func (d *osFS) Remove(name string) error {
 	if d.readOnly {
 		return refuse("remove", name)
 	}
-	return d.root.Remove(filepath.FromSlash(name))
+	if err := d.root.Remove(filepath.FromSlash(name)); err != nil {
+		return d.located(name, err)
+	}
+	return nil
 }
 
 func (d *osFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := d.root.Open(filepath.FromSlash(name))
+	f, err := d.openFolder(name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +175,7 @@ func (d *osFS) SyncDir(name string) error {
 	if d.readOnly {
 		return refuse("sync", name)
 	}
-	f, err := d.root.Open(filepath.FromSlash(name))
+	f, err := d.openFolder(name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +187,7 @@ func (d *osFS) SyncAll() error {
 	if d.readOnly {
 		return refuse("sync", ".")
 	}
-	f, err := d.root.Open(".")
+	f, err := d.openFolder(".")
 	if err != nil {
 		return err
 	}
@@ -134,12 +198,12 @@ func (d *osFS) Lock(name string) (io.Closer, error) {
 	if d.readOnly {
 		return nil, refuse("lock", name)
 	}
-	f, err := d.root.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, 0o640)
+	f, err := d.openRegular(name, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, err
 	}
 	if err := lockFile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", filepath.Join(d.root.Name(), name), err), f.Close())
 	}
 	return f, nil
 }

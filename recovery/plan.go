@@ -330,6 +330,7 @@ func (p *planner) conclude() error {
 	if w.last < 0 && w.end == p.d.LogStart {
 		p.emptyLog()
 	}
+	p.placesTaken()
 	if p.d.Refused != nil {
 		return nil
 	}

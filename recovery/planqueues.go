@@ -148,6 +148,28 @@ func (p *planner) planQueues() error {
 	return nil
 }
 
+// placesTaken refuses a store in which a file stands in the place of a queue's folder: its messages could be in no queue.
+func (p *planner) placesTaken() {
+	taken := make(map[string]bool)
+	for _, n := range p.Queues.Notices() {
+		if n.Kind == mappedfile.ForeignFile {
+			taken[n.File] = true
+		}
+	}
+	if len(taken) == 0 || p.d.Refused != nil {
+		return
+	}
+	for _, k := range p.w.sortedQueues() {
+		for _, name := range []string{path.Join(QueueDir, k.topic), path.Join(QueueDir, k.String())} {
+			if taken[name] && p.Queues.Lookup(k.topic, k.id) == nil {
+				p.d.Refused = &RefusedError{Kind: KindPlaceTaken, File: name, Text: fmt.Sprintf(
+					"it is no folder, but the place of queue %v, of which the log has messages; nothing was changed: move it away", k)}
+				return
+			}
+		}
+	}
+}
+
 // queueEnd is where a queue is cut before the replay: behind the last record that the walk saw of it, or where it agrees with
 // the log. Units that are missing there the replay adds.
 func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {

@@ -32,6 +32,7 @@ const (
 	KindNoTransaction = "end without a transaction" // a commit or rollback whose prepared message is not in the table
 	KindStaleRedo     = "redo log not as the log"   // units that no record stands behind, or records without a unit: made again
 	KindStateTable    = "state table made again"    // it was not what redo log and messages say
+	KindPlaceTaken    = "place taken"               // refused: a file where the folder of a queue must be
 	KindIdleQueues    = "note of queues damaged"    // where queues without files go on is not known
 	KindNoGroup       = "prepared without a group"  // open, but nobody can be asked
 )

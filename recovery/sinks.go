@@ -66,9 +66,13 @@ func (s *queueSink) put(p Placement) error {
 	q := s.table.LookupBytes(p.Topic, p.QueueID)
 	if q == nil {
 		var err error
-		if q, err = s.table.Ensure(string(p.Topic), p.QueueID); err != nil {
+		q, err = s.table.Ensure(string(p.Topic), p.QueueID)
+		switch {
+		case errors.Is(err, consumequeue.ErrName):
 			s.warn(Warning{Kind: KindUnsafeTopic, File: "commitlog", Offset: p.Unit.PhysicalOffset, Text: err.Error()})
 			return nil
+		case err != nil:
+			return err
 		}
 	}
 	first, end := q.Bounds()

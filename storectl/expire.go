@@ -48,7 +48,7 @@ reading.`,
 				return err
 			}
 			w.opts.HoldDelayed, w.opts.ReadOnly, w.opts.Retention.KeepQueues = true, o.DryRun, !queues
-			done, err := expireStore(cmd.Context(), args[0], &w.opts, o)
+			done, err := a.expireStore(cmd.Context(), args[0], &w.opts, o)
 			if err != nil && !refusal(err) {
 				return err
 			}
@@ -68,11 +68,11 @@ reading.`,
 	return cmd
 }
 
-func expireStore(ctx context.Context, dir string, opts *rocketstore.Options, o rocketstore.ExpireOptions) (done rocketstore.Expired, err error) {
+func (a *app) expireStore(ctx context.Context, dir string, opts *rocketstore.Options, o rocketstore.ExpireOptions) (done rocketstore.Expired, err error) {
 	if o.OlderThan < 0 || o.MaxBytes < 0 {
 		return done, errors.New("--older-than and --max-bytes want what is not negative")
 	}
-	s, err := rocketstore.OpenContext(ctx, dir, opts)
+	s, err := a.open(ctx, dir, opts)
 	if err != nil {
 		return done, err
 	}

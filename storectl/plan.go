@@ -49,7 +49,9 @@ It takes no lock: beside a running writer it says what opening would do after th
 			if err := w.must(args[0]); err != nil {
 				return err
 			}
+			bar := a.watch(&w.opts)
 			d, changes, err := rocketstore.Plan(cmd.Context(), args[0], &w.opts)
+			bar.clear()
 			if err != nil && !refusal(err) {
 				return err
 			}
@@ -65,6 +67,7 @@ It takes no lock: beside a running writer it says what opening would do after th
 		},
 	}
 	w.flags(cmd)
+	w.choiceFlags(cmd)
 	return cmd
 }
 
@@ -77,23 +80,28 @@ func plannedOf(d *recovery.Decision, changes []recovery.Change, err error) *plan
 	var out outcome
 	out.report(&d.Report)
 	p.Unclean, p.Start, p.Reason, p.LogStart, p.LogEnd = d.Unclean, d.Start, d.Reason, d.LogStart, d.LogEnd
-	p.TruncatedAt, p.CutBytes, p.Records, p.Lost = out.TruncatedAt, out.CutBytes, d.Records, out.Lost
-	p.Warnings = append(p.Warnings, out.Warnings...)
+	p.Records, p.Lost, p.Warnings = d.Records, out.Lost, append(p.Warnings, out.Warnings...)
+	if d.Refused != nil { // nothing is cut or changed
+		p.Open, p.Error = "refuse", refusalRow(d.Refused)
+		return p
+	}
+	p.TruncatedAt, p.CutBytes = out.TruncatedAt, out.CutBytes
 	p.CutRecords, _ = d.Cut()
 	for _, c := range changes {
 		p.Changes = append(p.Changes, changeRow(c))
 	}
 	// The replay reads what the check read, and writes what is derived from it.
 	p.EstimateMs = (2 * d.Planning).Milliseconds()
-	if d.Refused != nil {
-		p.Open, p.Error = "refuse", refusalRow(d.Refused)
-	}
 	return p
 }
 
 func (a *app) planned(p *planned) {
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(a.out, "%-12s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	if p.Reason == "" { // it was not even looked at the log
+		say("refused", "%s", p.Error.Text)
+		return
 	}
 	stop := "clean"
 	if p.Unclean {

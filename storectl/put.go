@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,9 @@ func (a *app) put() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put DIR --topic T --body B",
 		Short: "Append one message to a store, which is made if it is not there",
-		Long: `Append one message to a store. Without --body its body is empty. A directory that is not there, or that
-holds no store, becomes one: look at DIR twice. Its log takes 1 GiB at once unless --segment-size says less.`,
+		Long: `Append one message to a store. Without --body its body is empty. A directory that is not there, or empty,
+becomes a store, unless the message is not taken; one with other files in it is refused. The log of a new store takes
+1 GiB at once unless --segment-size says less.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			m.Body, w.opts.HoldDelayed = []byte(body), true
@@ -29,12 +31,8 @@ holds no store, becomes one: look at DIR twice. Its log takes 1 GiB at once unle
 					return err
 				}
 			}
-			s, err := rocketstore.OpenContext(cmd.Context(), args[0], &w.opts)
+			r, err := a.putOne(cmd.Context(), args[0], &w.opts, &m)
 			if err != nil {
-				return err
-			}
-			r, err := s.Put(cmd.Context(), &m)
-			if err = errors.Join(err, s.Close(cmd.Context())); err != nil {
 				return err
 			}
 			return a.table(column{"OFFSET", -12}, column{"QOFFSET", -9}, column{"SIZE", -7}, column{"ID", 32}).row(struct {
@@ -54,4 +52,23 @@ holds no store, becomes one: look at DIR twice. Its log takes 1 GiB at once unle
 	f.StringVar(&tag, "tag", "", "its tag")
 	_ = cmd.MarkFlagRequired("topic")
 	return cmd
+}
+
+// putOne puts a message and leaves nothing behind when it could not, in a directory that held nothing before.
+func (a *app) putOne(ctx context.Context, dir string, o *rocketstore.Options, m *message.Message) (r rocketstore.PutResult, err error) {
+	fresh, err := freshAt(dir)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, rocketstore.ErrLocked) { // else another has begun there meanwhile
+			err = errors.Join(err, fresh.undo())
+		}
+	}()
+	s, err := a.open(ctx, dir, o)
+	if err != nil {
+		return r, err
+	}
+	r, err = s.Put(ctx, m)
+	return r, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 }

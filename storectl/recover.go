@@ -67,14 +67,17 @@ func (a *app) recover() *cobra.Command {
 		Long: `Open a directory for writing, so that what a crash left is put in order, close it cleanly and
 say what was found and done. When the log is damaged in the middle nothing is changed: the
 directory is not opened, the error says what is there, and the exit status is 1. It is 0 when
-the directory was opened, whatever was cut or made again; the warnings say what.`,
+the directory was opened, whatever was cut or made again; the warnings say what.
+
+With --on-damage cut-and-keep the log is ended before the damage, with skip the good records behind it
+stay; what is taken away is kept in lost+found. Look with plan and the same flag first.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.must(args[0]); err != nil {
 				return err
 			}
 			w.opts.HoldDelayed = true
-			out, err := recoverStore(cmd.Context(), args[0], &w.opts, count)
+			out, err := a.recoverStore(cmd.Context(), args[0], &w.opts, count)
 			if err != nil {
 				return err
 			}
@@ -89,14 +92,15 @@ the directory was opened, whatever was cut or made again; the warnings say what.
 		},
 	}
 	w.flags(cmd)
+	w.choiceFlags(cmd)
 	cmd.Flags().BoolVar(&count, "count", false, "count the messages that can be read, in a pass over the log")
 	return cmd
 }
 
 // recoverStore opens and closes the store. A refusal is part of the outcome; an error means that it could not be tried.
-func recoverStore(ctx context.Context, dir string, o *rocketstore.Options, count bool) (*outcome, error) {
+func (a *app) recoverStore(ctx context.Context, dir string, o *rocketstore.Options, count bool) (*outcome, error) {
 	out := &outcome{Open: "ok", Queues: map[string]*queueRow{}, Warnings: []warningRow{}, OpenTransactions: []int64{}}
-	s, err := rocketstore.OpenContext(ctx, dir, o)
+	s, err := a.open(ctx, dir, o)
 	if err != nil && !refusal(err) {
 		return nil, err
 	}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +33,55 @@ func (w *writing) flags(cmd *cobra.Command) {
 	f.Int32Var(&w.opts.IndexEntries, "index-entries", 0, "entries of an index file")
 	f.Int32Var(&w.opts.MaxMessageSize, "max-message-size", 0, "limit of new messages in bytes")
 	f.StringVar(&w.opts.Dialect, "dialect", "", "3.1, 4.9 or 5.3 (default: as the directory shows; a new one 4.9)")
+}
+
+// watch shows on a terminal how far the opening of a store is; clear takes that away.
+func (a *app) watch(o *rocketstore.Options) *progress {
+	bar := a.progress()
+	phase := ""
+	o.Recovery.Progress = func(now string, done, total int64) {
+		if now != phase {
+			phase, bar.began = now, time.Now()
+		}
+		bar.update(done, total)
+	}
+	return bar
+}
+
+// open opens a store and shows meanwhile how far that is.
+func (a *app) open(ctx context.Context, dir string, o *rocketstore.Options) (*rocketstore.Store, error) {
+	bar := a.watch(o)
+	defer bar.clear()
+	return rocketstore.OpenContext(ctx, dir, o)
+}
+
+// choiceFlags adds the flags that decide about what is refused else.
+func (w *writing) choiceFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Var((*onDamage)(&w.opts.Recovery.OnDamage), "on-damage",
+		"with damage in the middle of the log: refuse; cut-and-keep, to end the log there; or skip, to keep the good records behind it")
+	f.BoolVar(&w.opts.Recovery.StartAnew, "start-anew", false, "when the log is empty, drop queues, index and transactions that are not")
+}
+
+// onDamage is a flag's value.
+type onDamage recovery.OnDamage
+
+func onDamageNames() []string { return []string{"refuse", "cut-and-keep", "skip"} }
+
+// String names the choice.
+func (o *onDamage) String() string { return onDamageNames()[*o] }
+
+// Type is what the help calls the value.
+func (o *onDamage) Type() string { return "choice" }
+
+// Set takes the name of a choice.
+func (o *onDamage) Set(s string) error {
+	i := slices.Index(onDamageNames(), s)
+	if i < 0 {
+		return fmt.Errorf("want one of %s", strings.Join(onDamageNames(), ", "))
+	}
+	*o = onDamage(i)
+	return nil
 }
 
 // must says why dir is no store directory, if so: a verb that mends does not make one.
