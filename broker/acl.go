@@ -254,5 +254,8 @@ func (b *Broker) guarded(ctx context.Context, c *remoting.Conn, req *remoting.Co
 			return nil, err
 		}
 	}
+	if b.opts.Hooks.Before != nil || b.opts.Hooks.After != nil {
+		return b.serveHooked(ctx, c, req, op)
+	}
 	return op(b, ctx, c, req)
 }

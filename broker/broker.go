@@ -46,8 +46,9 @@ type Broker struct {
 	noChecks  atomic.Bool // producers are not asked for their transactions
 	meter     meter
 	began     time.Time
-	configMu  sync.Mutex // held by updateConfig
-	acl       *acl       // nil: everybody may do everything
+	configMu  sync.Mutex   // held by updateConfig
+	ended     atomic.Int64 // when the last send ended, or the first of those under way began; ns since 1970
+	acl       *acl         // nil: everybody may do everything
 
 	start  sync.Once // starts the timers
 	ctx    context.Context
@@ -82,6 +83,12 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	b.setHost(max(opts.Port, 0))
 	store := opts.Store
 	store.Queued = b.held.queued
+	if told := opts.Hooks.Queued; told != nil {
+		store.Queued = func(u rocketstore.QueuedUnit) {
+			b.held.queued(u)
+			told(u)
+		}
+	}
 	store.Tables = append(store.Tables, &b.topics.table, &b.groups.table)
 	store.StoreHost = *b.host.Load()
 	b.checksOf(&store)

@@ -91,6 +91,9 @@ type Options struct {
 	// sendThreadPoolQueueCapacity.
 	MaxSends, MaxHeld int64
 	MaxPullBytes      int64
+	// Stalled refuses sends, with SYSTEM_BUSY, while none of those under way has ended for so long. Default 1 s. Java:
+	// osPageCacheBusyTimeOutMills.
+	Stalled time.Duration
 	// ClientTimeout is how long a client may be silent, ScanEvery the time between two looks. Default 120 s and 10 s.
 	ClientTimeout, ScanEvery time.Duration
 	// LockTimeout is how long a queue stays locked without a renewal. Default 60 s.
@@ -107,6 +110,8 @@ type Options struct {
 	// changes. Java: aclEnable.
 	ACL     bool
 	ACLFile string
+	// Hooks see, and may refuse, what the broker does.
+	Hooks Hooks
 	// Client is how name servers are connected to. Default: TCP.
 	Client *remoting.ClientOptions
 	// Logger receives what happens to the broker, never a line per message. Default: discard.
@@ -188,6 +193,7 @@ func (o *Options) fillTimes() {
 		{&o.RegisterTimeout, 6 * time.Second},
 		{&o.SaveOffsetsEvery, 5 * time.Second},
 		{&o.ShortPolling, time.Second},
+		{&o.Stalled, time.Second},
 		{&o.ClientTimeout, 120 * time.Second},
 		{&o.ScanEvery, 10 * time.Second},
 		{&o.LockTimeout, time.Minute},
@@ -246,6 +252,7 @@ func (o *Options) check() (errs []error) {
 		{"MemoryRatio", int64(o.MemoryRatio)},
 		{"MaxSends", min(o.MaxSends, o.MaxHeld, o.MaxPullBytes)},
 		{"ClientTimeout", int64(min(o.ClientTimeout, o.ScanEvery))},
+		{"Stalled", int64(o.Stalled)},
 		{"LockTimeout", int64(o.LockTimeout)},
 		{"MaxConns", int64(min(o.MaxConns, o.MaxFrame))},
 		{"Idle", int64(o.Idle)},

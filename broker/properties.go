@@ -85,6 +85,7 @@ func serviceSettings() []setting {
 		properties.Live(millis("shortPollingTimeMills", func(o *Options) *time.Duration { return &o.ShortPolling })),
 		properties.Live(unless("notifyConsumerIdsChangedEnable", func(o *Options) *bool { return &o.NoNotify })),
 		properties.Live(properties.Number("sendThreadPoolQueueCapacity", 1, maxInt32, func(o *Options) *int64 { return &o.MaxSends })),
+		properties.Live(millis("osPageCacheBusyTimeOutMills", func(o *Options) *time.Duration { return &o.Stalled })),
 		properties.Live(properties.Number("accessMessageInMemoryMaxRatio", 1, 100, func(o *Options) *int { return &o.MemoryRatio })),
 		properties.Live(properties.Number("maxTransferBytesOnMessageInMemory", 1, maxInt32, func(o *Options) *int { return &o.BytesInMemory })),
 		properties.Live(properties.Number("maxTransferCountOnMessageInMemory", 1, maxInt32, func(o *Options) *int { return &o.CountInMemory })),
@@ -128,6 +129,11 @@ func storeSettings() []setting {
 		properties.Text("messageDelayLevel", func(o *Options) *string { return &o.Store.DelayLevels }),
 		properties.Time("fileReservedTime", time.Hour, func(o *Options) *time.Duration { return &o.Store.Retention.MaxAge }),
 		{Name: "deleteWhen", Get: func(o *Options) string { return hoursText(o.Store.Retention.Hours) }, Set: setHours},
+		percent("diskMaxUsedSpaceRatio", func(o *Options) *float64 { return &o.Store.Retention.DiskRatio }),
+		{Name: "cleanFileForciblyEnable", Get: func(o *Options) string { return strconv.FormatBool(o.Store.Retention.ForceRatio != 1) }, Set: setForce},
+		properties.Time("deleteCommitLogFilesInterval", time.Millisecond, func(o *Options) *time.Duration { return &o.Store.Retention.Interval }),
+		properties.Time("cleanResourceInterval", time.Millisecond, func(o *Options) *time.Duration { return &o.Store.Retention.Every }),
+		properties.Number("deleteFileBatchMax", 1, maxInt32, func(o *Options) *int { return &o.Store.Retention.FilesPerRound }),
 	}
 	for _, mapped := range []string{"mapped", "maped"} { // 3.1 spells it so
 		list = append(list,
@@ -150,6 +156,31 @@ func flushName(p rocketstore.SyncPolicy) string {
 		return "SYNC_FLUSH"
 	}
 	return "ASYNC_FLUSH"
+}
+
+// percent is a setting of a part of the whole, as a number from 1 to 100; 0, which is printed for none, means it is not set.
+func percent(name string, field func(*Options) *float64) setting {
+	return setting{Name: name, Get: func(o *Options) string { return strconv.Itoa(int(math.Round(100 * *field(o)))) }, Set: func(o *Options, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > 100 {
+			return errors.New("allowed: 0 (not set) to 100")
+		}
+		*field(o) = float64(n) / 100
+		return nil
+	}}
+}
+
+// setForce reads whether messages that are not old go too when the disk is nearly full.
+func setForce(o *Options, v string) error {
+	force, err := strconv.ParseBool(v)
+	if err != nil {
+		return errors.New("allowed: true, false")
+	}
+	o.Store.Retention.ForceRatio = 0
+	if !force {
+		o.Store.Retention.ForceRatio = 1
+	}
+	return nil
 }
 
 // setHours reads hours of the day, parted by semicolons.

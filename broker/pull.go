@@ -202,6 +202,9 @@ func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketsto
 		}
 		b.figures.pulled.Add(int64(n))
 		b.figures.pulledBytes.Add(int64(size))
+		if b.opts.Hooks.Pulled != nil {
+			b.opts.Hooks.Pulled(p.group, p.topic, p.queueID, n)
+		}
 	}
 	return pullFields(resp, suggest, next, res.Min, res.Max)
 }

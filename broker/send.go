@@ -70,11 +70,11 @@ func refused(code int32, format string, args ...any) error {
 
 // send serves 10, 310 and 320.
 func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
-	defer b.sends.Add(-1)
-	if b.sends.Add(1) > b.live().MaxSends {
+	if busy := b.beginSend(); busy != "" {
 		b.figures.busy.Add(1)
-		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]more than %d sends at once", b.live().MaxSends), nil
+		return req.Refuse(remoting.SystemBusy, "%s", busy), nil
 	}
+	defer b.endSend()
 	s, err := readSend(req)
 	if err != nil {
 		return nil, err
@@ -89,6 +89,29 @@ func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 		return req.Refuse(no.code, "%s", no.text), nil
 	}
 	return nil, err
+}
+
+// beginSend counts a send, or says why there must not be one more: too many are under way, or none of them ends.
+func (b *Broker) beginSend() (busy string) {
+	o, now := b.live(), time.Now().UnixNano()
+	if b.sends.Load() == 0 {
+		b.ended.Store(now) // before it is counted, so that no other finds it counted and the time an old one
+	}
+	switch n := b.sends.Add(1); {
+	case n == 1:
+	case n > o.MaxSends:
+		b.sends.Add(-1)
+		return fmt.Sprintf("[OVERLOAD]more than %d sends at once", o.MaxSends)
+	case time.Duration(now-b.ended.Load()) > o.Stalled:
+		b.sends.Add(-1)
+		return fmt.Sprintf("[PCBUSY_CLEAN_QUEUE]no send has ended for %v", o.Stalled)
+	}
+	return ""
+}
+
+func (b *Broker) endSend() {
+	b.ended.Store(time.Now().UnixNano())
+	b.sends.Add(-1)
 }
 
 func (b *Broker) sendChecked(ctx context.Context, c *remoting.Conn, req *remoting.Command, s *sendRequest) (*remoting.Command, error) {

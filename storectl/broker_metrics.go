@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -64,12 +66,25 @@ func brokerRequests() *prometheus.Desc {
 	return prometheus.NewDesc(brokerPrefix+"requests_total", "Requests by code; -1 is all that are not served.", []string{"code"}, nil)
 }
 
+func brokerLabelled() (behind, oldest, dead *prometheus.Desc) {
+	of := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(brokerPrefix+name, help, labels, nil)
+	}
+	return of("consumer_lag_messages", "Messages that a consumer group has not consumed yet.", "group", "topic"),
+		of("consumer_oldest_seconds", "Age of the oldest of them, 0 when there is none.", "group", "topic"),
+		of("dead_letters", "Messages in the dead-letter topic of a consumer group.", "group")
+}
+
 // Describe implements prometheus.Collector.
 func (c *brokerCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, f := range brokerFigures() {
 		descs <- f.desc()
 	}
 	descs <- brokerRequests()
+	behind, oldest, dead := brokerLabelled()
+	descs <- behind
+	descs <- oldest
+	descs <- dead
 }
 
 // Collect implements prometheus.Collector.
@@ -84,5 +99,35 @@ func (c *brokerCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for code, n := range stats.Requests {
 		metrics <- prometheus.MustNewConstMetric(brokerRequests(), prometheus.CounterValue, float64(n), strconv.Itoa(int(code)))
+	}
+	collectLags(b, metrics)
+}
+
+// lagTime bounds what one look at all consumer groups may take.
+const lagTime = 5 * time.Second
+
+// collectLags shows how far consumers are behind. A broker that is being stopped shows nothing of it.
+func collectLags(b *broker.Broker, metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), lagTime)
+	defer cancel()
+	behind, oldest, dead := brokerLabelled()
+	lags, err := b.Lags(ctx)
+	if err != nil {
+		return
+	}
+	for _, l := range lags {
+		age := 0.0
+		if !l.Oldest.IsZero() {
+			age = max(time.Since(l.Oldest).Seconds(), 0)
+		}
+		metrics <- prometheus.MustNewConstMetric(behind, prometheus.GaugeValue, float64(l.Messages), l.Group, l.Topic)
+		metrics <- prometheus.MustNewConstMetric(oldest, prometheus.GaugeValue, age, l.Group, l.Topic)
+	}
+	letters, err := b.DeadLetters(ctx)
+	if err != nil {
+		return
+	}
+	for group, n := range letters {
+		metrics <- prometheus.MustNewConstMetric(dead, prometheus.GaugeValue, float64(n), group)
 	}
 }

@@ -53,10 +53,17 @@ func TestBrokerServesAndStopsOnSIGTERM(t *testing.T) { // R-F-04, R-F-05, R-F-23
 	require.NoError(t, err)
 	require.Contains(t, string(resp.Body), addrs[0])
 
+	resp, err = c.Call(ctx, addrs[0], remoting.NewRequest(remoting.UpdateConsumerOffset, remoting.String("consumerGroup", "CG"), remoting.String("topic", "T"),
+		remoting.Int("queueId", 0), remoting.Int("commitOffset", 0)))
+	require.NoError(t, err)
+	require.Equal(t, remoting.Success, resp.Code, resp.Remark)
+
 	http := figuresOf{t, addrs[1]}
 	require.Equal(t, "ok\n", http.get("/healthz"))
 	require.Equal(t, "ok\n", http.get("/readyz"))
 	metrics := http.get("/metrics")
+	require.Contains(t, metrics, "\nrocketstore_broker_consumer_lag_messages{group=\"CG\",topic=\"T\"} 1\n")
+	require.Contains(t, metrics, "\nrocketstore_broker_consumer_oldest_seconds{group=\"CG\",topic=\"T\"} ")
 	require.Contains(t, metrics, "\nrocketstore_broker_messages_sent_total 1\n")
 	require.Contains(t, metrics, "\nrocketstore_broker_requests_total{code=\"310\"} 1\n")
 	require.Contains(t, metrics, "\nrocketstore_broker_name_servers_registered 1\n")

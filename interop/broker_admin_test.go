@@ -1,0 +1,121 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/broker"
+	"github.com/rocketstore/rocketstore/namesrv"
+)
+
+// mqadmin runs commands of the real tool.
+type mqadmin struct {
+	t       *testing.T
+	process *javaProcess
+	namesrv string
+}
+
+// run gives what a command prints.
+func (a *mqadmin) run(words ...string) string {
+	a.t.Helper()
+	return strings.Join(a.process.do(a.t, append(append([]string{"admin"}, words...), "-n", a.namesrv)...), "\n")
+}
+
+// shows wants a command to print what a pattern describes.
+func (a *mqadmin) shows(pattern string, words ...string) string {
+	a.t.Helper()
+	text := a.run(words...)
+	require.Regexp(a.t, pattern, text, "%v", words)
+	return text
+}
+
+// TestMqadminWorksWithOurBroker runs the real mqadmin 4.9.7 on our broker beside a real 4.9.7 one. R-G-34, R-G-35.
+func TestMqadminWorksWithOurBroker(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	const topic, group, ourAddr = "TopicTool", "CGTOOL", "127.0.0.1:10921"
+	l := wireLines()[1]
+	ns := startOurs(t, namesrv.Options{})
+	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10921, NameServers: []string{ns.addr}, Dir: t.TempDir()})
+	other := l.startBroker(t, ns.addr, nil)
+	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
+	tool := &mqadmin{t, l.startJava(t, t.TempDir(), true, "rocketstore.interop.WireDriver"), ns.addr}
+	eventually(t, patience, other, "both brokers", func() bool { return len(ns.brokers(t, "TBW102")) == 2 })
+
+	tool.shows(`(?m)^DefaultCluster +broker-ours +0 +127\.0\.0\.1:10921 +V4_9_7 +0\.00\(0,0ms\) +0\.00\(0,0ms\) +0 `, "clusterList")
+	tool.shows(`(?m)^DefaultCluster +broker-a +0 +127\.0\.0\.1:10911 +V4_9_7`, "clusterList")
+	tool.shows(`(?s)127\.0\.0\.1:10911 success.*127\.0\.0\.1:10921 success|127\.0\.0\.1:10921 success.*127\.0\.0\.1:10911 success`,
+		"updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", "4", "-w", "4")
+	tool.shows(`(?m)^`+topic+`$`, "topicList")
+	tool.shows(`(?s)"brokerName":"broker-a".*"brokerName":"broker-ours"`, "topicRoute", "-t", topic)
+	eventually(t, patience, other, "the topic on both", func() bool { return len(ns.brokers(t, topic)) == 2 })
+
+	client.do(t, "producer", ns.addr, "PG")
+	client.do(t, "send", "sync", topic, "tool-", "16", "0")
+	tool.shows(`(?m)^broker-ours +0 +0 +2 +20\d\d-`, "topicStatus", "-t", topic)
+	tool.shows(`(?m)^broker-a +3 +0 +2 +20\d\d-`, "topicStatus", "-t", topic)
+	client.do(t, "push", "c", ns.addr, group, topic, "TagA,TagB", "cluster", "first")
+	require.Len(t, seen(t, client, "c", 16), 16)
+	toolOnGroup(t, tool, client, topic, group)
+	toolOnMessages(t, tool, topic)
+
+	status := tool.shows(`(?m)^msgPutTotalTodayNow +: 8$`, "brokerStatus", "-b", ourAddr)
+	for _, name := range []string{"putTps", "getTransferedTps", "bootTimestamp", "earliestMessageTimeStamp", "commitLogMaxOffset", "brokerVersionDesc"} {
+		require.Regexp(t, `(?m)^`+name+` +: `, status)
+	}
+	tool.shows(`update broker config success, `+ourAddr, "updateBrokerConfig", "-b", ourAddr, "-k", "brokerPermission", "-v", "4")
+	tool.shows(`brokerPermission +=  4`, "getBrokerConfig", "-b", ourAddr)
+	eventually(t, patience, other, "a drained broker", func() bool { return strings.Contains(tool.run("topicRoute", "-t", topic), `"perm":4`) })
+	tool.shows(`update broker config success, `+ourAddr, "updateBrokerConfig", "-b", ourAddr, "-k", "brokerPermission", "-v", "6")
+
+	client.do(t, "stop", "c")
+	tool.shows(`delete topic \[`+topic+`\] from cluster \[DefaultCluster\] success`, "deleteTopic", "-c", "DefaultCluster", "-t", topic)
+	require.Nil(t, ns.brokers(t, topic))
+	require.NotRegexp(t, `(?m)^`+topic+`$`, tool.run("topicList"))
+	require.Equal(t, int64(8), b.broker.Stats().Sent)
+}
+
+// toolOnGroup looks at a consumer group that has read all, and has it read again.
+func toolOnGroup(t *testing.T, tool *mqadmin, client *javaProcess, topic, group string) {
+	t.Helper()
+	connected := tool.shows(`(?m)^\S+@c +127\.0\.0\.1:\d+ +JAVA +V4_9_7`, "consumerConnection", "-g", group)
+	require.Contains(t, connected, "ConsumeType: CONSUME_PASSIVELY")
+	require.Contains(t, connected, "MessageModel: CLUSTERING")
+	require.Contains(t, connected, "ConsumeFromWhere: CONSUME_FROM_FIRST_OFFSET")
+	require.Regexp(t, `(?m)^`+topic+` +TagA \|\| TagB$`, connected)
+	eventually(t, patience, client, "all offsets", func() bool {
+		return regexp.MustCompile(`(?m)^Consume Diff Total: 0$|^Diff Total: 0$`).MatchString(tool.run("consumerProgress", "-g", group))
+	})
+	tool.shows(`(?m)^`+topic+` +broker-ours +0 +2 +2 `, "consumerProgress", "-g", group)
+	tool.shows(`(?m)^`+group+` +1 +V4_9_7 +PUSH +CLUSTERING`, "consumerProgress")
+	reset := tool.shows(`(?s)broker-a +0 +0.*`, "resetOffsetByTime", "-g", group, "-t", topic, "-s", "0")
+	require.Regexp(t, `(?m)^broker-ours +0 +0`, reset)
+	require.GreaterOrEqual(t, len(seen(t, client, "c", 32)), 32)
+}
+
+// toolOnMessages finds one message of our broker in all ways.
+func toolOnMessages(t *testing.T, tool *mqadmin, topic string) {
+	t.Helper()
+	printed := tool.shows(`BODY: tool-0\b`, "printMsg", "-t", topic, "-d", "true")
+	for _, body := range []string{"tool-1", "tool-7", "tool-15"} {
+		require.Contains(t, printed, body)
+	}
+	line := regexp.MustCompile(`(?m)^.*\[brokerName=broker-ours.*$`).FindString(printed)
+	word := func(pattern string) string {
+		found := regexp.MustCompile(pattern).FindStringSubmatch(line)
+		require.NotNil(t, found, printed)
+		return found[1]
+	}
+	id, unique, key := word(`\bmsgId=([0-9A-F]{32})`), word(`\bUNIQ_KEY=([0-9A-F]{32})`), word(`\bKEYS=(key\d+)`)
+	tool.shows(unique, "queryMsgByKey", "-t", topic, "-k", key)
+	tool.shows(`(?m)^Keys: +\[`+key+`\]$`, "queryMsgByUniqueKey", "-t", topic, "-i", unique)
+	byID := tool.run("queryMsgById", "-i", id)
+	require.Contains(t, byID, unique)
+	require.Regexp(t, key+`\b`, byID)
+}
