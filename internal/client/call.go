@@ -46,6 +46,9 @@ func (c *Client) Oneway(ctx context.Context, addr string, req *remoting.Command)
 	return c.closed(c.rpc.Oneway(ctx, addr, c.before(addr, req)))
 }
 
+// Connected says whether a request to addr would leave without waiting for a connect.
+func (c *Client) Connected(addr string) bool { return c.rpc.Connected(addr) }
+
 // Connects is how many connects were begun ever.
 func (c *Client) Connects() int64 { return c.rpc.Connects() }
 

@@ -95,6 +95,9 @@ func (c *Client) Heartbeat(ctx context.Context) {
 	all.Wait()
 }
 
+// HeartbeatBody is what a heartbeat of now says.
+func (c *Client) HeartbeatBody() []byte { return appendHeartbeat(nil, c.id, c.groups()) }
+
 // heartbeatAddrs are the brokers to tell; slaves matter to consumers only.
 func (c *Client) heartbeatAddrs(slaves bool) []string {
 	if slaves {

@@ -337,6 +337,14 @@ func (c *Client) Oneway(ctx context.Context, addr string, req *Command) error {
 	return conn.Oneway(ctx, c.sign(req))
 }
 
+// Connected says whether there is a connection to addr.
+func (c *Client) Connected(addr string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.links[addr]
+	return l != nil && l.conn != nil && !l.ended()
+}
+
 // Connects is how many connects were begun ever.
 func (c *Client) Connects() int64 { return c.connects.Load() }
 

@@ -1,0 +1,199 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rocketstore/rocketstore/internal/remoting"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// Callback is told of an asynchronous send's outcome, exactly once, as the caller of [Producer.Send] is.
+type Callback func(Result, error)
+
+// Async sends a message without waiting for the answer. When it returns nil the callback is called once, on a goroutine of the
+// callback pool; a panic there is logged. When it returns an error the callback is not called: the message or the producer's state is
+// wrong, or there are too many sends in flight ([ErrTooManyRequests]).
+func (p *Producer) Async(ctx context.Context, m *message.Message, done Callback) error {
+	return p.async(ctx, m, target{}, done)
+}
+
+// AsyncTo is Async to one queue, which is tried once.
+func (p *Producer) AsyncTo(ctx context.Context, m *message.Message, q Queue, done Callback) error {
+	return p.async(ctx, m, target{queue: &q}, done)
+}
+
+// AsyncSelect is Async to the queue that a selector chooses; it is tried once.
+func (p *Producer) AsyncSelect(ctx context.Context, m *message.Message, sel Selector, arg any, done Callback) error {
+	return p.async(ctx, m, target{selector: sel, arg: arg}, done)
+}
+
+func (p *Producer) async(ctx context.Context, m *message.Message, t target, done Callback) error {
+	r, err := p.prepare(m, 0)
+	if err != nil {
+		return err
+	}
+	return p.begin(ctx, m, r, t, done)
+}
+
+// pending is an asynchronous send.
+type pending struct {
+	send
+	ctx    context.Context // ends with the send, which outlives the call that began it
+	cancel context.CancelFunc
+	done   Callback
+	sent   time.Time // when the last try left
+}
+
+// begin starts what is prepared.
+func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t target, done Callback) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	if err := p.permits.take(ctx, int64(len(r.body)), p.opts.PendingWait); err != nil {
+		p.leave()
+		p.stats.refused.Add(1)
+		p.opts.Logger.Debug("no permit for an async send", "topic", r.topic, "err", err)
+		return err
+	}
+	s := &pending{send: *p.newSend(m, r, t, Async), done: done}
+	s.ctx, s.cancel = p.budget(ctx)
+	if p.client.Cached(r.topic) == nil || !s.try(true) {
+		p.work.Go(func() { s.try(false) }) // what may wait does not keep the caller
+	}
+	return nil
+}
+
+// try makes one try. With quick it does so only if that cannot wait for a connect, and says whether it did.
+func (s *pending) try(quick bool) bool {
+	for {
+		req, addr, err := s.next(s.ctx)
+		if quick && err == nil && !s.p.client.Connected(addr) {
+			s.undo()
+			return false
+		}
+		s.sent = time.Now()
+		if err == nil {
+			err = s.leaves(addr, req)
+		}
+		if err == nil {
+			return true
+		}
+		result, err, again := s.judge(s.ctx, addr, nil, err, time.Since(s.sent))
+		if !again {
+			s.complete(result, err)
+			return true
+		}
+		quick = false
+	}
+}
+
+// leaves hands a try to the network; the answer comes to answered.
+func (s *pending) leaves(addr string, req *remoting.Command) error {
+	ctx, cancel := s.ctx, func() {}
+	if s.p.opts.TryTimeout < s.p.opts.SendTimeout {
+		ctx, cancel = context.WithTimeout(ctx, s.p.opts.TryTimeout)
+	}
+	err := s.p.client.Async(ctx, addr, req, func(resp *remoting.Command, err error) {
+		cancel()
+		s.answered(addr, resp, err)
+	})
+	if err != nil {
+		cancel()
+	}
+	return err
+}
+
+// answered is told of a try's outcome.
+func (s *pending) answered(addr string, resp *remoting.Command, err error) {
+	result, err, again := s.judge(s.ctx, addr, resp, err, time.Since(s.sent))
+	if again {
+		s.try(false)
+		return
+	}
+	s.complete(result, err)
+}
+
+// complete ends the send and has the callback called.
+func (s *pending) complete(r Result, err error) {
+	p := s.p
+	r, err = s.finish(r, err)
+	s.cancel()
+	call := func() {
+		p.permits.give(int64(len(s.prepared.body))) // now, since the callback may send
+		defer func() {
+			if v := recover(); v != nil {
+				p.opts.Logger.Error("callback panic", "topic", s.prepared.topic, "panic", v)
+			}
+		}()
+		s.done(r, err)
+	}
+	if !p.callbacks.submit(call) {
+		go call() // only when the pool is closed: nobody waits for it any more
+	}
+	p.leave()
+}
+
+// permits bound the asynchronous sends in flight.
+type permits struct {
+	maxCount int
+	maxBytes int64
+
+	mu    sync.Mutex
+	count int
+	bytes int64
+	room  chan struct{} // closed when some were given back; nil if nobody waits
+}
+
+// take waits for at most wait until there is room. One message larger than the limit of bytes is let in alone.
+func (l *permits) take(ctx context.Context, bytes int64, wait time.Duration) error {
+	room := l.try(bytes)
+	if room == nil {
+		return nil
+	}
+	if wait <= 0 {
+		return fmt.Errorf("%w: %d sends or %d bytes", ErrTooManyRequests, l.maxCount, l.maxBytes)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for room != nil {
+		select {
+		case <-room:
+			room = l.try(bytes)
+		case <-timer.C:
+			return fmt.Errorf("%w: %d sends or %d bytes: %w: no permit within %v", ErrTooManyRequests, l.maxCount, l.maxBytes, ErrTimeout, wait)
+		case <-ctx.Done():
+			return errors.Join(ErrTooManyRequests, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// try takes a permit, or returns what to wait for.
+func (l *permits) try(bytes int64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == 0 || l.count < l.maxCount && l.bytes+bytes <= l.maxBytes {
+		l.count++
+		l.bytes += bytes
+		return nil
+	}
+	if l.room == nil {
+		l.room = make(chan struct{})
+	}
+	return l.room
+}
+
+func (l *permits) give(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count--
+	l.bytes -= bytes
+	if l.room != nil {
+		close(l.room)
+		l.room = nil
+	}
+}

@@ -1,0 +1,395 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rocketstore/rocketstore/internal/client"
+	"github.com/rocketstore/rocketstore/internal/remoting"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// replyType is the MSG_TYPE of a reply.
+const replyType = "reply"
+
+// send is one message on its way. Only one goroutine at a time works on it.
+type send struct {
+	p        *Producer
+	prepared *prepared
+	msg      *message.Message // the user's; of a batch the first
+	mode     Mode
+	target   target
+
+	began    time.Time
+	born     string
+	limit    int // tries at most
+	tries    int
+	brokers  []string
+	room     [3]string // of brokers, so that it needs no memory of its own
+	short    bool      // the last try's fields had short names
+	last     string    // broker of the last try
+	hooks    *SendContext
+	stored   *Result // the last result that was stored but not OK, while others are tried
+	queueFor Queue   // of the last try
+}
+
+// target is where a caller wants a message. The zero value is any queue.
+type target struct {
+	queue    *Queue
+	selector Selector
+	arg      any
+}
+
+func (t *target) fixed() bool { return t.queue != nil || t.selector != nil }
+
+// Send sends a message and waits for the broker's answer, trying other brokers after a failure. The error is a [*SendError] or says what
+// is wrong with the message or the producer's state. A nil error comes with a status that may be other than [OK].
+func (p *Producer) Send(ctx context.Context, m *message.Message) (Result, error) {
+	return p.sync(ctx, m, target{})
+}
+
+// SendTo is Send to one queue, which is tried once.
+func (p *Producer) SendTo(ctx context.Context, m *message.Message, q Queue) (Result, error) {
+	return p.sync(ctx, m, target{queue: &q})
+}
+
+// SendSelect is Send to the queue that a selector chooses; it is tried once.
+func (p *Producer) SendSelect(ctx context.Context, m *message.Message, sel Selector, arg any) (Result, error) {
+	return p.sync(ctx, m, target{selector: sel, arg: arg})
+}
+
+func (p *Producer) sync(ctx context.Context, m *message.Message, t target) (Result, error) {
+	r, err := p.prepare(m, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.wait(ctx, m, r, t)
+}
+
+// wait sends what is prepared and waits for the outcome.
+func (p *Producer) wait(ctx context.Context, m *message.Message, r *prepared, t target) (Result, error) {
+	if err := p.enter(); err != nil {
+		return Result{}, err
+	}
+	defer p.leave()
+	s := p.newSend(m, r, t, Sync)
+	ctx, cancel := p.budget(ctx)
+	defer cancel()
+	return s.run(ctx)
+}
+
+func (p *Producer) newSend(m *message.Message, r *prepared, t target, mode Mode) *send {
+	s := &send{p: p, prepared: r, msg: m, target: t, mode: mode, began: time.Now(), limit: 1 + p.opts.Retries}
+	s.born = strconv.FormatInt(s.began.UnixMilli(), 10)
+	switch {
+	case mode == Oneway, t.fixed() && !p.opts.RetrySameQueue:
+		s.limit = 1
+	case mode == Async:
+		s.limit = 1 + p.opts.AsyncRetries
+	}
+	p.stats.begin(mode)
+	return s
+}
+
+// budget is the context of one send: it ends with the caller's, with the time budget, and with the producer.
+func (p *Producer) budget(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline := time.Now().Add(p.opts.SendTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	own, cancel := context.WithDeadline(p.ctx, deadline)
+	if ctx.Done() == nil {
+		return own, cancel
+	}
+	if ctx.Err() != nil {
+		cancel()
+	}
+	stop := context.AfterFunc(ctx, func() {
+		if _, ok := ctx.Deadline(); !ok || !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else own has that deadline too
+			cancel()
+		}
+	})
+	return own, func() {
+		stop()
+		cancel()
+	}
+}
+
+// run makes tries, each of which waits, until one is final.
+func (s *send) run(ctx context.Context) (Result, error) {
+	for {
+		req, addr, err := s.next(ctx)
+		var resp *remoting.Command
+		began := time.Now()
+		if err == nil {
+			resp, err = s.call(ctx, addr, req)
+		}
+		result, err, again := s.judge(ctx, addr, resp, err, time.Since(began))
+		if !again {
+			return s.finish(result, err)
+		}
+	}
+}
+
+// call makes one try that waits.
+func (s *send) call(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
+	if s.p.opts.TryTimeout < s.p.opts.SendTimeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.p.opts.TryTimeout)
+		defer cancel()
+	}
+	return s.p.client.Call(ctx, addr, req)
+}
+
+// next chooses the queue of the next try and makes its request.
+func (s *send) next(ctx context.Context) (*remoting.Command, string, error) {
+	if ctx.Err() != nil {
+		return nil, "", s.ended(ctx)
+	}
+	q, err := s.choose(ctx)
+	if err != nil {
+		s.limit = s.tries // no broker to try: that is final
+		return nil, "", err
+	}
+	s.last, s.queueFor = q.BrokerName, q
+	if s.brokers == nil {
+		s.brokers = s.room[:0]
+	}
+	s.brokers = append(s.brokers, q.BrokerName)
+	s.tries++
+	addr, err := s.p.client.Master(q.BrokerName)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(s.p.hooks) > 0 {
+		s.hook(q, addr)
+	}
+	s.short = s.p.short(addr)
+	return s.request(q), addr, nil
+}
+
+// undo forgets the last try: it does not count, and its broker may be taken again.
+func (s *send) undo() {
+	s.tries--
+	s.brokers = s.brokers[:len(s.brokers)-1]
+	s.last = ""
+}
+
+// hook tells the hooks of the send's beginning, and later of its newest broker.
+func (s *send) hook(q Queue, addr string) {
+	if c := s.hooks; c != nil {
+		c.Queue, c.Broker = q, addr
+		return
+	}
+	s.hooks = &SendContext{
+		Group: s.p.group, Message: s.msg, Topic: s.prepared.topic, MessageID: s.prepared.id, Body: s.prepared.body,
+		Type: s.prepared.kind, Mode: s.mode, Queue: q, Broker: addr, Began: s.began,
+	}
+	s.p.before(s.hooks)
+}
+
+// choose is the queue of the next try.
+func (s *send) choose(ctx context.Context) (Queue, error) {
+	p, topic := s.p, s.prepared.topic
+	if q := s.target.queue; q != nil {
+		if wrapped := p.client.Namespace().Wrap(q.Topic); wrapped != topic {
+			return Queue{}, fmt.Errorf("%w: queue %v is not one of topic %s", ErrSelector, q, topic)
+		}
+		if _, err := p.client.Master(q.BrokerName); err != nil {
+			if _, err := p.route(ctx, topic); err != nil {
+				return Queue{}, err
+			}
+		}
+		return Queue{Topic: topic, BrokerName: q.BrokerName, QueueID: q.QueueID}, nil
+	}
+	if s.target.selector != nil && s.tries > 0 {
+		return s.queueFor, nil
+	}
+	r, err := p.route(ctx, topic)
+	if err != nil {
+		return Queue{}, err
+	}
+	if s.target.selector != nil {
+		q, err := selected(s.target.selector, p.seen(r.Write), s.msg, s.target.arg)
+		q.Topic = topic
+		return q, err
+	}
+	return p.rounds.next(topic, r.Write, s.last, p.latencies), nil
+}
+
+// seen are queues as the user knows them, without the namespace.
+func (p *Producer) seen(queues []Queue) []Queue {
+	ns := p.client.Namespace()
+	if ns == "" {
+		return queues
+	}
+	queues = slices.Clone(queues)
+	for i := range queues {
+		queues[i].Topic = ns.Unwrap(queues[i].Topic)
+	}
+	return queues
+}
+
+// route is where a topic can be written.
+func (p *Producer) route(ctx context.Context, topic string) (*client.Route, error) {
+	r := p.client.Cached(topic)
+	if r == nil {
+		var err error
+		r, err = p.client.Route(ctx, topic, &client.Fallback{Topic: p.opts.DefaultTopic, Queues: p.opts.DefaultTopicQueues})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Write) == 0 {
+		return nil, fmt.Errorf("%w: no queue of %s can be written", ErrNoRoute, topic)
+	}
+	return r, nil
+}
+
+// judge says what the outcome of a try means: again is true when another one is to be made.
+func (s *send) judge(ctx context.Context, addr string, resp *remoting.Command, err error, took time.Duration) (Result, error, bool) {
+	p := s.p
+	if err != nil {
+		if isNetwork(err) {
+			p.noteLatency(s.last, errorLatency)
+		}
+		return Result{}, err, s.mayRepeat(ctx, err)
+	}
+	status, stored := statusOf(resp.Code)
+	if !stored {
+		p.noteLatency(s.last, took)
+		if resp.Code == remoting.RequestCodeNotSupported && s.fallBack(addr) {
+			s.undo()
+			return Result{}, nil, true
+		}
+		err := &BrokerError{Code: resp.Code, Remark: resp.Remark, Addr: addr, Request: remoting.SendMessageV2}
+		return Result{}, err, s.mode == Sync && slices.Contains(p.opts.RetryCodes, resp.Code) && s.tries < s.limit && ctx.Err() == nil
+	}
+	p.noteLatency(s.last, took)
+	r, err := readResult(resp, status, s.queueFor, addr)
+	if err != nil {
+		p.opts.Logger.Warn("bad send response", "topic", s.prepared.topic, "broker", addr, "err", err)
+		return Result{}, err, false
+	}
+	r.MessageID = s.prepared.id
+	if r.Queue.Topic = s.prepared.topic; p.client.Namespace() != "" {
+		r.Queue.Topic = p.client.Namespace().Unwrap(r.Queue.Topic)
+	}
+	if status != OK && p.opts.RetryNotStored && s.mode == Sync && s.tries < s.limit && ctx.Err() == nil {
+		s.stored = &r
+		return r, nil, true
+	}
+	return r, nil, false
+}
+
+// isNetwork says whether a broker was not reached or did not answer.
+func isNetwork(err error) bool {
+	return errors.Is(err, ErrConnect) || errors.Is(err, ErrNotSent) || errors.Is(err, ErrTimeout) || errors.Is(err, ErrDisconnected)
+}
+
+// mayRepeat says whether a try that had no answer is followed by another. A broker without a known address counts as one that was not
+// reached.
+func (s *send) mayRepeat(ctx context.Context, err error) bool {
+	if s.tries >= s.limit || ctx.Err() != nil || s.mode == Oneway {
+		return false
+	}
+	return isNetwork(err) || errors.Is(err, client.ErrNoBroker) && s.mode == Sync
+}
+
+func (p *Producer) noteLatency(broker string, took time.Duration) {
+	if p.latencies != nil {
+		p.latencies.note(broker, took)
+	}
+}
+
+// ended is why the context of a send ended.
+func (s *send) ended(ctx context.Context) error {
+	switch {
+	case s.p.ctx.Err() != nil:
+		return ErrClosed
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w: the budget of %v is spent: %w", ErrTimeout, s.p.opts.SendTimeout, ctx.Err())
+	}
+	return ctx.Err()
+}
+
+// finish ends a send: figures, hooks, the caller's error.
+func (s *send) finish(r Result, err error) (Result, error) {
+	p := s.p
+	if err != nil && s.stored != nil {
+		r, err = *s.stored, nil
+	}
+	if err != nil {
+		if p.ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+			err = fmt.Errorf("%w: %w", ErrClosed, err)
+		}
+		err = &SendError{
+			Topic: s.prepared.topic, MessageID: s.prepared.id, Tries: s.tries, Brokers: s.brokers, Elapsed: time.Since(s.began), Err: err,
+		}
+	}
+	took := time.Since(s.began)
+	p.stats.end(s, took, err)
+	if err == nil && r.Status != OK {
+		p.stats.notStored.Add(1)
+	}
+	if len(p.hooks) > 0 && s.hooks == nil {
+		s.hook(Queue{}, "") // it came to no broker
+	}
+	if c := s.hooks; c != nil {
+		c.Cost, c.Tries, c.Err = took, s.tries, err
+		if err == nil && s.mode != Oneway {
+			c.Result = &r
+		}
+		p.after(c)
+	}
+	if !p.opts.Logger.Enabled(p.ctx, slog.LevelDebug) {
+		return r, err
+	}
+	p.opts.Logger.Debug("send result", "topic", s.prepared.topic, "id", s.prepared.id, "status", r.Status, "tries", s.tries, "err", err)
+	return r, err
+}
+
+// Oneway hands a message to the network. A nil error does not mean that a broker has it; it is never tried again.
+func (p *Producer) Oneway(ctx context.Context, m *message.Message) error {
+	return p.oneway(ctx, m, target{})
+}
+
+// OnewayTo is Oneway to one queue.
+func (p *Producer) OnewayTo(ctx context.Context, m *message.Message, q Queue) error {
+	return p.oneway(ctx, m, target{queue: &q})
+}
+
+// OnewaySelect is Oneway to the queue that a selector chooses.
+func (p *Producer) OnewaySelect(ctx context.Context, m *message.Message, sel Selector, arg any) error {
+	return p.oneway(ctx, m, target{selector: sel, arg: arg})
+}
+
+func (p *Producer) oneway(ctx context.Context, m *message.Message, t target) error {
+	r, err := p.prepare(m, 0)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.leave()
+	s := p.newSend(m, r, t, Oneway)
+	ctx, cancel := p.budget(ctx)
+	defer cancel()
+	req, addr, err := s.next(ctx)
+	if err == nil {
+		err = p.client.Oneway(ctx, addr, req)
+	}
+	if errors.Is(err, ErrTooManyRequests) {
+		p.opts.Logger.Debug("no permit for a oneway send", "topic", r.topic, "err", err)
+	} else if isNetwork(err) {
+		p.opts.Logger.Debug("oneway send", "topic", r.topic, "err", err)
+	}
+	_, err = s.finish(Result{}, err)
+	return err
+}
