@@ -230,9 +230,8 @@ func (c *Client) lookUp(topic string) (*Route, error) {
 	if before := c.routes.get(topic); before != nil && reflect.DeepEqual(before, r) {
 		return before, nil
 	}
-	c.routes.table.Store(topic, r)
 	c.opts.Logger.Info("route changed", "topic", topic, "write", len(r.Write), "read", len(r.Read))
-	c.brokersChanged()
+	c.keep(topic, r)
 	return r, nil
 }
 
@@ -257,32 +256,40 @@ func (c *Client) refreshLoop() {
 	})
 }
 
-// brokersChanged makes the table of brokers anew, closes the connections of those that no route has any more, and has heartbeats sent
-// if one has come.
-func (c *Client) brokersChanged() {
-	c.routes.mu.Lock()
+// keep takes a route into the cache and the table of brokers, closes the connections of brokers that no route has any more, and has
+// heartbeats sent if one has come.
+func (c *Client) keep(topic string, r *Route) {
+	t := &c.routes
+	t.mu.Lock()
+	before := t.addrs()
+	// Whoever sees the route finds its brokers; those that it replaces go afterwards.
+	both := maps.Clone(*t.brokers.Load())
+	addBrokers(both, r)
+	t.brokers.Store(&both)
+	t.table.Store(topic, r)
 	brokers := map[string]map[int64]string{}
-	c.routes.table.Range(func(_, r any) bool {
-		for _, b := range r.(*Route).Data.Brokers {
-			brokers[b.BrokerName] = b.Addrs
-		}
+	t.table.Range(func(_, r any) bool {
+		addBrokers(brokers, r.(*Route))
 		return true
 	})
-	before := c.routes.addrs()
-	c.routes.brokers.Store(&brokers)
-	after := c.routes.addrs()
-	c.routes.mu.Unlock()
+	addBrokers(brokers, r) // the newest word on a broker's addresses
+	t.brokers.Store(&brokers)
+	after := t.addrs()
+	t.mu.Unlock()
 	for _, addr := range before {
 		if !slices.Contains(after, addr) {
 			c.opts.Logger.Info("broker left all routes", "broker", addr)
 			c.rpc.Disconnect(addr)
 		}
 	}
-	for _, addr := range after {
-		if !slices.Contains(before, addr) {
-			c.kickHeartbeat()
-			break
-		}
+	if slices.ContainsFunc(after, func(addr string) bool { return !slices.Contains(before, addr) }) {
+		c.kickHeartbeat()
+	}
+}
+
+func addBrokers(brokers map[string]map[int64]string, r *Route) {
+	for _, b := range r.Data.Brokers {
+		brokers[b.BrokerName] = b.Addrs
 	}
 }
 
