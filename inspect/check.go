@@ -372,6 +372,14 @@ func (c *checker) record(r *LogRecord) error {
 		return nil
 	}
 	c.goodEnd = c.s.LogEnd
+	if recovery.StandsForLoss(&r.Record) { // what pointed there counts as of damage
+		if n := len(c.damaged); n > 0 && c.damaged[n-1].To == r.PhysicalOffset {
+			c.damaged[n-1].To = c.s.LogEnd
+		} else if n < maxFindings {
+			c.damaged = append(c.damaged, Finding{From: r.PhysicalOffset, To: c.s.LogEnd})
+		}
+		return nil
+	}
 	if r.SysFlag.Queued() {
 		c.queuedEnd = c.s.LogEnd
 	}
@@ -399,7 +407,7 @@ func (c *checker) recordAt(off int64) (*commitlog.Record, error) {
 		return nil, err
 	}
 	r, ok, err := l.recordAt(off, func(Finding) {})
-	if err != nil || !ok || r.Damaged != "" {
+	if err != nil || !ok || r.Damaged != "" || recovery.StandsForLoss(&r.Record) {
 		return nil, err
 	}
 	return &r.Record, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/rocketstore/rocketstore/txstate"
 )
 
-// Derived chooses structures that are made from the commit log. The last two are those of 3.1.
+// Derived chooses structures that are made from the commit log. States and Redo are those of 3.1.
 type Derived struct {
-	Queues, Index, States, Redo bool
+	Queues, Index, States, Redo, Checkpoint bool
 }
 
 // RebuildOptions steer [Dir.Rebuild].
@@ -29,6 +29,8 @@ type RebuildOptions struct {
 	Sizes Sizes
 	// DelayLevels is messageDelayLevel. Default: the dialect's.
 	DelayLevels string
+	// RebuiltPart bounds what is made again. The zero value is all.
+	RebuiltPart
 }
 
 // Rebuilt says what a rebuild made.
@@ -40,6 +42,8 @@ type Rebuilt struct {
 	Keys       int64 `json:"keys"`
 	States     int64 `json:"states"` // records of the state table
 	RedoUnits  int64 `json:"redoUnits"`
+	// LastStoreTime is the store time of the last record, ms; the checkpoint holds it.
+	LastStoreTime int64 `json:"lastStoreTime"`
 }
 
 // Rebuild makes structures anew from the commit log, in another, empty directory; this one is only read. Damage in the log
@@ -48,6 +52,9 @@ func (d *Dir) Rebuild(ctx context.Context, to mappedfile.FS, o RebuildOptions, r
 	if entries, err := to.ReadDir("."); err != nil || len(entries) > 0 {
 		return nil, errors.Join(err, errors.New("the directory to make the files in is not empty"))
 	}
+	if err := o.check(o.Derived); err != nil {
+		return nil, err
+	}
 	b, err := d.builder(to, o, report)
 	if err == nil {
 		err = b.run(ctx, d, report)
@@ -55,8 +62,13 @@ func (d *Dir) Rebuild(ctx context.Context, to mappedfile.FS, o RebuildOptions, r
 	if err == nil && b.states != nil {
 		err = b.makeStates(ctx, d, report)
 	}
+	if err == nil && o.Checkpoint {
+		t := b.made.LastStoreTime
+		err = recovery.WriteCheckpoint(to, recovery.Checkpoint{Physic: t, Logics: t, Index: t}, 0o640)
+	}
 	if err == nil {
 		b.count()
+		err = o.save(to)
 	}
 	return &b.made, errors.Join(err, b.close())
 }
@@ -68,11 +80,12 @@ type builder struct {
 	states *txstate.Table
 	redo   *redolog.Log
 	sinks  []recovery.Sink
+	part   RebuiltPart
 	made   Rebuilt
 }
 
 func (d *Dir) builder(to mappedfile.FS, o RebuildOptions, report func(Finding)) (b *builder, err error) {
-	b = &builder{}
+	b = &builder{part: o.RebuiltPart}
 	sizes, err := d.Sizes()
 	if err != nil {
 		return b, err
@@ -130,9 +143,12 @@ func firstOf[T int32 | int64](asked, shown T) T {
 
 // run feeds the log to what is made, and makes that durable.
 func (b *builder) run(ctx context.Context, d *Dir, report func(Finding)) error {
-	for r, err := range d.Log(ctx, LogRange{}, report) {
+	for r, err := range d.Log(ctx, LogRange{From: b.part.From, To: b.part.To}, report) {
 		if err != nil {
 			return err
+		}
+		if b.part.Topic != "" && (string(r.Topic) != b.part.Topic || b.part.Queue != nil && r.QueueID != *b.part.Queue) {
+			continue
 		}
 		if r.Damaged != "" {
 			report(Finding{Kind: BadCRC, Severity: Error, File: r.File, Text: fmt.Sprintf("record at %d is damaged (%s); it is in nothing that was made", r.PhysicalOffset, r.Damaged)})
@@ -157,6 +173,7 @@ func (b *builder) apply(r *commitlog.Record) error {
 		}
 	}
 	b.made.Records++
+	b.made.LastStoreTime = max(b.made.LastStoreTime, r.StoreTimestamp)
 	return nil
 }
 

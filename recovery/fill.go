@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"bytes"
+
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/message"
@@ -18,7 +20,7 @@ const fillerBody = 64 << 10
 func (r *runner) fillHoles() error {
 	for _, h := range r.d.holes {
 		segmentEnd := h.from - h.from%r.Log.SegmentSize() + r.Log.SegmentSize()
-		b := fillers(h.from, h.to, r.d.lastTime)
+		b := Fillers(h.from, h.to, r.d.lastTime)
 		if h.to == segmentEnd {
 			b = commitlog.AppendBlank(nil, int(h.to-h.from))
 		}
@@ -61,8 +63,14 @@ func (r *runner) inHole(offset int64) bool {
 	return false
 }
 
-// fillers are the records that fill the log from one physical offset to another.
-func fillers(from, to, storeTime int64) []byte {
+// StandsForLoss says whether a record is one of those that stand for bytes which were passed over.
+func StandsForLoss(r *commitlog.Record) bool {
+	return r.SysFlag.Transaction() == message.FlagRollback && len(r.Topic) > 0 && bytes.HasPrefix([]byte(lostTopic), r.Topic)
+}
+
+// Fillers are the records that fill the log from one physical offset to another, at least [commitlog.MinRecordSize] bytes
+// behind it. StoreTime, ms, is that of the record before.
+func Fillers(from, to, storeTime int64) []byte {
 	b := make([]byte, 0, to-from)
 	shortest := (&commitlog.Record{Magic: commitlog.MagicV1, Topic: []byte(lostTopic)}).EncodedSize()
 	for at := from; at < to; {

@@ -17,13 +17,16 @@ func (a *app) rebuild() *cobra.Command {
 	var r reading
 	var to string
 	var o inspect.RebuildOptions
-	kinds := []string{"queues", "index", "states", "redo", "all"}
+	kinds := []string{"queues", "index", "states", "redo", "checkpoint", "all"}
+	var queue *int32
 	cmd := &cobra.Command{
-		Use:   "rebuild DIR --to NEW [queues|index|states|redo|all]",
-		Short: "Make consume queues, index, state table and redo log anew from the commit log, in another directory",
+		Use:   "rebuild DIR --to NEW [queues|index|states|redo|checkpoint|all]",
+		Short: "Make what is derived from the commit log anew from it, in another directory",
 		Long: `Make consume queues and index, and of a store of 3.1 the state table and the redo log, anew from the
 commit log of DIR, in the directory NEW, which is made and must be empty. DIR is only read. In the
-state table each record has the number that its message carries.`,
+state table each record has the number that its message carries. The checkpoint, not part of all, says
+that everything is durable up to the last record. Queues can be made in part: of a range of the log, of a topic, of a
+queue. See "diff" to compare NEW with DIR, and "swap" to put it in place.`,
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +43,10 @@ state table each record has the number that its message carries.`,
 				o.Derived = inspect.Derived{
 					Queues: all || what == "queues", Index: all || what == "index",
 					States: all && d.HasStateTable() || what == "states", Redo: all && d.HasStateTable() || what == "redo",
+					Checkpoint: what == "checkpoint",
+				}
+				if *queue >= 0 {
+					o.Queue = queue
 				}
 				if err := os.MkdirAll(to, 0o750); err != nil {
 					return err
@@ -61,6 +68,7 @@ state table each record has the number that its message carries.`,
 	r.flags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "directory to make the files in")
 	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "3.1, 4.9 or 5.3 (default: as the directory shows)")
+	queue = partFlags(cmd, &o.RebuiltPart)
 	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }

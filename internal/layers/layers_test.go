@@ -77,6 +77,7 @@ var table = map[string]layer{
 	"recovery":            {join(formats, "mappedfile", "dialect", "message"), below},
 	".":                   {join(formats, "recovery", "mappedfile", "message", "dialect", "config"), below},
 	"inspect":             {join(formats, "recovery", "mappedfile", "message", "dialect", "config", "trace"), above},
+	"repair":              {join(formats, "inspect", "recovery", "mappedfile", "message", "dialect", "config"), above},
 	"internal/remoting":   {[]string{"message", "config", "internal/fastjson"}, above},
 	"internal/route":      {[]string{"message", "internal/fastjson"}, above},
 	"internal/client":     {[]string{"internal/remoting", "internal/route", "internal/fastjson", "message", "dialect"}, above},
