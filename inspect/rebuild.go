@@ -43,7 +43,7 @@ type Rebuilt struct {
 	States     int64 `json:"states"` // records of the state table
 	RedoUnits  int64 `json:"redoUnits"`
 	// LastStoreTime is the store time of the last record, ms; the checkpoint holds it.
-	LastStoreTime int64 `json:"lastStoreTime"`
+	LastStoreTime int64 `json:"-"`
 }
 
 // Rebuild makes structures anew from the commit log, in another, empty directory; this one is only read. Damage in the log
