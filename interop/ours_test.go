@@ -40,11 +40,15 @@ type childTask struct {
 type place struct{ Physical, Queue, Time int64 }
 
 func TestMain(m *testing.M) {
-	task := os.Getenv(childVariable)
-	if task == "" {
+	task, member := os.Getenv(childVariable), os.Getenv(memberVariable)
+	if task == "" && member == "" {
 		os.Exit(m.Run())
 	}
-	if err := runChild(task, os.Stdout); err != nil {
+	run, text := runChild, task
+	if member != "" {
+		run, text = runMember, member
+	}
+	if err := run(text, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
