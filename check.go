@@ -17,7 +17,7 @@ var ErrNoProducer = errors.New("no producer of the group can be asked")
 type Checker interface {
 	// Check hands one question on, without waiting for the answer: that comes, if it does, by [Store.EndTransaction] with
 	// the request's offset and number, at any time, also from within Check. It is called from one goroutine, so it holds
-	// up all other questions; ctx ends with the store, and after 3 to 4 s. An error is counted and logged, and the transaction
+	// up all other questions; ctx ends with the store, and after 3 s. An error is counted and logged, and the transaction
 	// is asked about again in a later round; ErrNoProducer says that nobody is there to be asked.
 	Check(ctx context.Context, r CheckRequest) error
 }
@@ -98,8 +98,7 @@ const (
 	defaultHalfChecks = 15
 	defaultHalfMaxAge = 72 * time.Hour
 	defaultInFlight   = 1000
-	checkTimeout      = 3 * time.Second // of one question, at least
-	checkRenew        = time.Second     // for how long questions share a context
+	checkTimeout      = 3 * time.Second // of one question
 	maxGroups         = 4096            // names that are kept
 	checkRoundAtMost  = time.Minute
 )
@@ -124,11 +123,9 @@ type checkService struct {
 	stats CheckStats
 
 	// Of the service's goroutine, so that a question allocates nothing:
-	record   commitlog.Record // of the question
+	record   commitlog.Record
 	groups   map[string]string
-	asking   context.Context // of several questions, until renew
-	renew    time.Time
-	stopAsks context.CancelFunc
+	question question
 }
 
 func newCheckService(s *Store) *checkService {
@@ -144,7 +141,7 @@ func newCheckService(s *Store) *checkService {
 func (c *checkService) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	defer c.endAsks()
+	defer c.question.end()
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,7 +150,7 @@ func (c *checkService) run(ctx context.Context) {
 		case <-c.runs.wake():
 		}
 		next := c.runs.due(ctx, time.Now())
-		c.endAsks()
+		c.question.end()
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }
@@ -204,7 +201,8 @@ func (c *checkService) count(r *CheckRun) {
 func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
 	err := ErrNoProducer
 	if req.Group != "" {
-		err = c.opts.Checker.Check(c.askContext(ctx), req)
+		err = c.opts.Checker.Check(c.question.begin(ctx), req)
+		c.question.timer.Stop()
 	}
 	switch {
 	case err == nil:
@@ -217,21 +215,44 @@ func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
 	}
 }
 
-// askContext gives a context for one question. Those of one second share it, since making one allocates.
-func (c *checkService) askContext(ctx context.Context) context.Context {
-	if now := time.Now(); c.asking == nil || !now.Before(c.renew) || c.asking.Err() != nil {
-		c.endAsks()
-		c.asking, c.stopAsks = context.WithTimeout(ctx, checkTimeout+checkRenew)
-		c.renew = now.Add(checkRenew)
-	}
-	return c.asking
+// question is the context of the questions of one round, one after the other: each has its own deadline. One from the standard
+// library would be made for each question.
+type question struct {
+	context.Context
+	until  time.Time
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
 }
 
-func (c *checkService) endAsks() {
-	if c.stopAsks != nil {
-		c.stopAsks()
+func (q *question) begin(ctx context.Context) context.Context {
+	if q.Context == nil || q.Context.Err() != nil {
+		q.end()
+		q.Context, q.cancel = context.WithCancelCause(ctx)
+		cancel := q.cancel
+		q.timer = time.AfterFunc(checkTimeout, func() { cancel(context.DeadlineExceeded) })
+	} else {
+		q.timer.Reset(checkTimeout)
 	}
-	c.asking, c.stopAsks = nil, nil
+	q.until = time.Now().Add(checkTimeout)
+	return q
+}
+
+func (q *question) Deadline() (time.Time, bool) { return q.until, true }
+
+func (q *question) Err() error {
+	if err := q.Context.Err(); err == nil || !errors.Is(context.Cause(q.Context), context.DeadlineExceeded) {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
+// end lets go of what the questions used.
+func (q *question) end() {
+	if q.cancel != nil {
+		q.timer.Stop()
+		q.cancel(context.Canceled)
+	}
+	*q = question{}
 }
 
 // group is the string of a producer group's name, made once for each of the groups that are met.

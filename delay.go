@@ -23,8 +23,13 @@ const (
 // delayLevel is the level that a message asks for, lowered to the highest there is; 0: it is not delayed. Prepared
 // messages never are (R-D-101).
 func (s *Store) delayLevel(m *message.Message) int {
-	text, ok := m.Properties.Get(message.PropertyDelay)
-	if !ok || m.Topic == recovery.ScheduleTopic {
+	text, _ := m.Properties.Get(message.PropertyDelay)
+	return s.levelOf(m.Topic, text)
+}
+
+// levelOf is the level of the property's text, "" for none.
+func (s *Store) levelOf(topic, text string) int {
+	if text == "" || topic == recovery.ScheduleTopic {
 		return 0
 	}
 	level, err := strconv.Atoi(text)
@@ -72,7 +77,7 @@ func (s *Store) PutNow(ctx context.Context, m *message.Message) (PutResult, erro
 	if err := s.admit(m); err != nil {
 		return PutResult{}, err
 	}
-	return s.putNow(ctx, unprepared(m))
+	return s.putNow(ctx, m)
 }
 
 // PutLoose is Put that does not wait for the device, for a message whose WAIT is false but is not stored, as 4.9 has it.
@@ -83,20 +88,20 @@ func (s *Store) PutLoose(ctx context.Context, m *message.Message) (PutResult, er
 	if isPrepared(m) || s.delayLevel(m) > 0 {
 		return s.Put(ctx, m) // their WAIT is stored
 	}
-	m = unprepared(m)
-	queue, err := s.queue(m.Topic, m.QueueID)
-	if err != nil {
-		return PutResult{}, err
-	}
-	return s.append(ctx, s.ordinary(m), queue, false)
+	return s.putTo(ctx, m, false)
 }
 
 func (s *Store) putNow(ctx context.Context, m *message.Message) (PutResult, error) {
+	return s.putTo(ctx, m, waits(m))
+}
+
+// putTo appends a message to its queue.
+func (s *Store) putTo(ctx context.Context, m *message.Message, wait bool) (PutResult, error) {
 	queue, err := s.queue(m.Topic, m.QueueID)
 	if err != nil {
 		return PutResult{}, err
 	}
-	return s.append(ctx, s.ordinary(m), queue, waits(m))
+	return s.append(ctx, s.ordinary(m), queue, wait)
 }
 
 // deliver moves due messages to their own topics until ctx ends.
@@ -195,7 +200,7 @@ func (s *Store) deliverOne(ctx context.Context, offset int64) error {
 		return err
 	}
 	// Nobody waits for it: its progress is noted only behind a sync of the log.
-	_, err = s.append(ctx, unprepared(m), queue, false)
+	_, err = s.append(ctx, s.ordinary(m), queue, false)
 	return err
 }
 

@@ -42,14 +42,14 @@ func (s *Store) Put(ctx context.Context, m *message.Message) (PutResult, error) 
 	if err := s.admit(m); err != nil {
 		return PutResult{}, err
 	}
-	if isPrepared(m) {
+	a := asksOf(m.Properties)
+	if a.prepares(m) {
 		return s.engine.put(ctx, m)
 	}
-	m = unprepared(m)
-	if level := s.delayLevel(m); level > 0 {
+	if level := s.levelOf(m.Topic, a.delay); level > 0 {
 		return s.putDelayed(ctx, m, level)
 	}
-	return s.putNow(ctx, m)
+	return s.putTo(ctx, m, a.waits())
 }
 
 // append encodes a message and appends its record.
@@ -71,6 +71,9 @@ func (s *Store) append(ctx context.Context, m *message.Message, seq commitlog.Se
 // appendRecord appends a record that was read from the log, with the fields that the caller has changed, and does not wait.
 // Its slices may lie in the mapping. With seq nil it keeps its queue offset.
 func (s *Store) appendRecord(ctx context.Context, r *commitlog.Record, seq commitlog.Sequence) (PutResult, error) {
+	if err := s.keepUp(ctx); err != nil {
+		return PutResult{}, err
+	}
 	buf := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buf)
 	if err := mappedfile.Guard("commitlog", func() error { *buf = r.AppendTo((*buf)[:0]); return nil }); err != nil {
@@ -197,8 +200,31 @@ func (s *Store) encode(b []byte, m *message.Message) ([]byte, message.Host, erro
 	return b, full.StoreHost, err
 }
 
+// asks are the properties that say how a message is put.
+type asks struct {
+	prepared, delay, wait string
+	hasWait               bool
+}
+
+// asksOf reads them in one pass, which every put makes.
+func asksOf(p message.Properties) (a asks) {
+	for name, value := range p.All() {
+		switch name {
+		case message.PropertyTransactionPrepared:
+			a.prepared = value
+		case message.PropertyDelay:
+			a.delay = value
+		case message.PropertyWait:
+			a.wait, a.hasWait = value, true
+		}
+	}
+	return a
+}
+
 // waits says whether a put of the message waits for the device: WAIT is absent or "true".
+func (a *asks) waits() bool { return !a.hasWait || a.wait == "true" }
+
 func waits(m *message.Message) bool {
-	v, ok := m.Properties.Get(message.PropertyWait)
-	return !ok || v == "true"
+	a := asksOf(m.Properties)
+	return a.waits()
 }

@@ -74,22 +74,17 @@ const (
 // isPrepared says whether a message that is put begins a transaction: it says so by flag or by property, and is not a
 // committed one that is sent back for a retry, or is dead, and still carries the marks (protocol.md E4).
 func isPrepared(m *message.Message) bool {
-	if strings.HasPrefix(m.Topic, retryTopicPrefix) || strings.HasPrefix(m.Topic, deadTopicPrefix) || m.SysFlag.Transaction() == message.FlagCommit || m.SysFlag.Transaction() == message.FlagRollback {
-		return false
-	}
-	marked, _ := m.Properties.Get(message.PropertyTransactionPrepared)
-	return m.SysFlag.Transaction() == message.FlagPrepared || marked == "true"
+	a := asksOf(m.Properties)
+	return a.prepares(m)
 }
 
-// unprepared is a message that does not begin a transaction without the flag of one that does: as a record it would be in no
-// queue.
-func unprepared(m *message.Message) *message.Message {
-	if m.SysFlag.Transaction() != message.FlagPrepared {
-		return m
+func (a *asks) prepares(m *message.Message) bool {
+	kind := m.SysFlag.Transaction()
+	if kind == message.FlagCommit || kind == message.FlagRollback ||
+		strings.HasPrefix(m.Topic, retryTopicPrefix) || strings.HasPrefix(m.Topic, deadTopicPrefix) {
+		return false
 	}
-	plain := *m
-	plain.SysFlag = m.SysFlag.WithTransaction(0)
-	return &plain
+	return kind == message.FlagPrepared || a.prepared == "true"
 }
 
 // EndTransaction commits or rolls back a prepared message: a committed one enters its queue, as a record of its own. A

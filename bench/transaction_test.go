@@ -29,6 +29,7 @@ func openTransactional(b *testing.B, line string, checks rocketstore.Checks) *ro
 	b.Helper()
 	s, err := rocketstore.Open(b.TempDir(), &rocketstore.Options{
 		Dialect: line, SegmentSize: 256 << 20, IndexSlots: 1 << 20, IndexEntries: 8 << 20, HoldDelayed: true, Checks: checks,
+		StateSegmentSize: 24 * 8 << 20, // one file, so that there is one round
 	})
 	if err != nil {
 		b.Fatal(err)
