@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rocketstore/rocketstore/dialect"
@@ -229,7 +230,7 @@ func (o *Options) check() error {
 	if o.Compression < ZLIB || o.Compression > ZSTD {
 		errs = append(errs, fmt.Errorf("unknown Compression %d", o.Compression))
 	}
-	if o.TraceTopic != "" && !message.ValidTopic(o.TraceTopic) {
+	if topic := strings.TrimSpace(o.TraceTopic); topic != "" && !message.ValidTopic(topic) {
 		errs = append(errs, fmt.Errorf("TraceTopic %q is no topic", o.TraceTopic))
 	}
 	return errors.Join(errs...)

@@ -22,11 +22,8 @@ func (p *Producer) buildTrace() {
 		}
 		p.tracer = d
 	}
-	topic := p.opts.TraceTopic
-	if strings.TrimSpace(topic) == "" {
-		topic = trace.Topic
-	}
-	p.hooks = append(p.hooks, &tracing{producer: p, to: p.tracer, topic: topic, errors: p.opts.TraceErrors})
+	topic := cmp.Or(strings.TrimSpace(p.opts.TraceTopic), trace.Topic)
+	p.hooks = append(p.hooks, &tracing{to: p.tracer, topic: topic, errors: p.opts.TraceErrors})
 }
 
 // newDispatcher makes the asynchronous dispatcher of a producer. Its producer connects as this one does.
@@ -43,10 +40,9 @@ func (p *Producer) newDispatcher() (*AsyncDispatcher, error) {
 
 // tracing is the hook that makes a trace context of each send.
 type tracing struct {
-	producer *Producer
-	to       trace.Dispatcher
-	topic    string
-	errors   bool
+	to     trace.Dispatcher
+	topic  string
+	errors bool
 }
 
 // Name implements SendHook.
