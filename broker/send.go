@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -138,8 +137,8 @@ func (b *Broker) sendChecked(ctx context.Context, c *remoting.Conn, req *remotin
 		return nil, err
 	}
 	born := message.Host{}
-	if a, err := netip.ParseAddrPort(c.RemoteAddr()); err == nil {
-		born = message.HostFrom(netip.AddrPortFrom(a.Addr().Unmap(), a.Port()))
+	if a := c.RemoteAddrPort(); a.IsValid() {
+		born = message.HostFrom(a)
 	}
 	m := message.Message{
 		Topic: s.topic, QueueID: s.queueID, Flag: s.flag, SysFlag: s.sysFlag, BornTimestamp: s.born, BornHost: born,
@@ -324,7 +323,9 @@ func putCode(err error) (int32, error) {
 }
 
 func (b *Broker) sendReply(req *remoting.Command, code int32, id string, queueID int32, queueOffset int64) *remoting.Command {
-	resp := req.Reply(code, remoting.String("msgId", id), remoting.Int("queueId", int64(queueID)), remoting.Int("queueOffset", queueOffset))
+	fields := make(remoting.Fields, 0, 6)
+	fields = append(fields, remoting.String("msgId", id), remoting.Int("queueId", int64(queueID)), remoting.Int("queueOffset", queueOffset))
+	resp := req.Reply(code, fields...)
 	if b.rules.NamesCluster { // 3.1 has these three fields only
 		resp.Fields = append(resp.Fields, remoting.String(propertyRegion, b.opts.Region), remoting.Bool(propertyTrace, !b.live().NoTrace))
 	}

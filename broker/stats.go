@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"maps"
-	"sync"
 	"sync/atomic"
 )
 
@@ -36,20 +34,33 @@ type Stats struct {
 type figures struct {
 	sent, sentBytes, sendsRefused, pulled, pulledBytes, busy, denied atomic.Int64
 
-	mu       sync.Mutex
-	requests map[int32]int64
+	requests [maxCountedCode]atomic.Int64 // by code
+	others   atomic.Int64                 // of codes that are not served
 }
 
+// maxCountedCode is above every code that is served.
+const maxCountedCode = 1024
+
 func (f *figures) count(code int32, served bool) {
-	if !served {
-		code = -1
+	if served && code >= 0 && code < maxCountedCode {
+		f.requests[code].Add(1)
+		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.requests == nil {
-		f.requests = map[int32]int64{}
+	f.others.Add(1)
+}
+
+// byCode are the requests so far.
+func (f *figures) byCode() map[int32]int64 {
+	counts := map[int32]int64{}
+	for code := range f.requests {
+		if n := f.requests[code].Load(); n > 0 {
+			counts[int32(code)] = n
+		}
 	}
-	f.requests[code]++
+	if n := f.others.Load(); n > 0 {
+		counts[-1] = n
+	}
+	return counts
 }
 
 // Stats returns the figures of now.
@@ -64,8 +75,6 @@ func (b *Broker) Stats() Stats {
 	}
 	s.ProducerGroups, s.ConsumerGroups = b.clients.counts()
 	s.LogStart, s.LogEnd = b.store.Bounds()
-	b.figures.mu.Lock()
-	s.Requests = maps.Clone(b.figures.requests)
-	b.figures.mu.Unlock()
+	s.Requests = b.figures.byCode()
 	return s
 }

@@ -110,6 +110,9 @@ func cutItem(s string) (name, value, rest string, ok bool) {
 func (p Properties) Get(name string) (string, bool) {
 	found, ok := "", false
 	rest := string(p)
+	if !strings.Contains(rest, name) { // most are not there, and this is fast
+		return "", false
+	}
 	for rest != "" {
 		var n, v string
 		var pair bool
@@ -125,7 +128,15 @@ func (p Properties) Set(name, value string) (Properties, error) {
 	if !storable(name) || !storable(value) {
 		return p, ErrProperty
 	}
+	if !strings.Contains(string(p), name) {
+		end := ""
+		if p != "" && p[len(p)-1] != valueEnd {
+			end = "\x02"
+		}
+		return Properties(string(p) + end + name + "\x01" + value + "\x02"), nil
+	}
 	var b strings.Builder
+	b.Grow(len(p) + len(name) + len(value) + 3)
 	done := false
 	for rest := string(p); rest != ""; {
 		item := rest
@@ -158,7 +169,11 @@ func (p Properties) Set(name, value string) (Properties, error) {
 
 // Delete takes every pair of that name out.
 func (p Properties) Delete(name string) Properties {
+	if !strings.Contains(string(p), name) {
+		return p
+	}
 	var b strings.Builder
+	b.Grow(len(p))
 	for rest := string(p); rest != ""; {
 		item := rest
 		var n string

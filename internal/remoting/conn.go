@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type connOptions struct {
 	frameTimeout time.Duration
 	writeTimeout time.Duration
 	onClose      func(*Conn)
+	workers      *workers // nil: each request has a goroutine of its own
 	log          *slog.Logger
 }
 
@@ -214,12 +216,8 @@ func (c *Conn) dispatch(req *Command, held int64) bool {
 		c.answer(req, req.Refuse(SystemBusy, "[OVERLOAD]more than %d requests at once", c.limits.maxRequests))
 		return true
 	}
-	c.handlers.Go(func() {
-		c.serve(req)
-		c.limits.requests.Add(-1)
-		c.limits.bytes.Add(-held)
-		<-c.slots
-	})
+	c.handlers.Add(1)
+	c.opts.workers.do(job{c, req, held})
 	return true
 }
 
@@ -275,6 +273,8 @@ func (c *Conn) writeLoop() {
 		if len(b) == 0 {
 			select {
 			case <-c.out.wake:
+				// Those who are about to answer as well do so first: one write then takes what would have been many.
+				runtime.Gosched()
 			case <-c.ctx.Done():
 				return
 			}

@@ -83,10 +83,13 @@ func (o *outbox) take() (b []byte, done bool) {
 	if o.err != nil {
 		return nil, true
 	}
+	if len(o.buf) == 0 { // it keeps its buffer
+		return nil, o.ending
+	}
 	b = o.buf
 	o.buf, o.spare = o.spare[:0], nil
 	o.freeWaiters()
-	return b, o.ending && len(b) == 0
+	return b, false
 }
 
 // give returns a buffer of take.

@@ -125,7 +125,7 @@ func NewServer(o *ServerOptions) (*Server, error) {
 	s.conn = connOptions{
 		handler: opts.Handler, sequential: opts.Sequential, maxFrame: opts.MaxFrame,
 		maxInFlight: opts.MaxInFlightPerConn, writeBuffer: opts.WriteBuffer, idle: opts.Idle, frameTimeout: opts.FrameTimeout,
-		writeTimeout: opts.WriteTimeout, onClose: s.closed, log: opts.Logger,
+		writeTimeout: opts.WriteTimeout, onClose: s.closed, log: opts.Logger, workers: newWorkers(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -276,6 +276,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.cancel()
 	<-done
+	s.conn.workers.close()
 	return err
 }
 
