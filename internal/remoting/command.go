@@ -89,9 +89,9 @@ type Fields []Field
 
 // Lookup finds a field.
 func (f Fields) Lookup(name string) (value string, ok bool) {
-	for i := len(f) - 1; i >= 0; i-- {
-		if f[i].Name == name {
-			return f[i].Value, true
+	for _, field := range slices.Backward(f) {
+		if field.Name == name {
+			return field.Value, true
 		}
 	}
 	return "", false
