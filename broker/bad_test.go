@@ -152,3 +152,29 @@ func TestNonsenseClosesTheConnectionOnly(t *testing.T) { // R-G-14, protocol.md 
 	require.NoError(t, err)
 	require.Equal(t, remoting.Success, resp.Code)
 }
+
+func TestWhatClientsNameIsBounded(t *testing.T) { // R-G-14
+	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
+		p := w.peer()
+		for round := range 3 {
+			var groups []string
+			for i := range 4000 {
+				groups = append(groups, fmt.Sprintf(`{"groupName":"P%d_%d"}`, round, i))
+			}
+			p.beat([]byte(`{"clientID":"c","producerDataSet":[` + strings.Join(groups, ",") + `]}`))
+		}
+		require.Equal(t, 4096, w.broker.Stats().ProducerGroups)
+		p.lose()
+		require.Zero(t, w.broker.Stats().ProducerGroups)
+
+		q := w.peer()
+		beat := remoting.NewRequest(remoting.Heartbeat)
+		beat.Body = heartbeat("c", "CG", "CLUSTERING", 1, "T", strings.Repeat("a || ", 300_000))
+		resp := q.send(beat)
+		require.Equal(t, remoting.SystemError, resp.Code)
+		require.Contains(t, resp.Remark, "at most 1048576 are allowed")
+		locks := remoting.NewRequest(remoting.LockBatchQueues)
+		locks.Body = lockBody(strings.Repeat("c", 2000))
+		require.Equal(t, remoting.SystemError, q.send(locks).Code)
+	})
+}

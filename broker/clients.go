@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,22 +38,29 @@ type consumerGroup struct {
 type clients struct {
 	mu        sync.RWMutex
 	producers map[string]map[*remoting.Conn]*member
-	turns     map[string]int // whose turn it is to be asked, by producer group
+	counted   map[*remoting.Conn]int // producer groups of a connection
+	turns     map[string]int         // whose turn it is to be asked, by producer group
 	consumers map[string]*consumerGroup
 }
 
 func newClients() *clients {
-	return &clients{producers: map[string]map[*remoting.Conn]*member{}, turns: map[string]int{}, consumers: map[string]*consumerGroup{}}
+	return &clients{producers: map[string]map[*remoting.Conn]*member{}, counted: map[*remoting.Conn]int{}, turns: map[string]int{}, consumers: map[string]*consumerGroup{}}
 }
 
-// beat notes that a client of a producer group lives.
+// beatProducer notes that a client of a producer group lives. A connection may be in as many groups as one heartbeat may name.
 func (k *clients) beatProducer(group string, c *remoting.Conn, m member) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	members := k.producers[group]
+	if _, there := members[c]; !there {
+		if k.counted[c] >= maxHeartbeatGroups {
+			return
+		}
+		k.counted[c]++
+	}
 	if members == nil {
 		members = map[*remoting.Conn]*member{}
-		k.producers[group] = members
+		k.producers[strings.Clone(group)] = members
 	}
 	members[c] = &m
 }
@@ -141,6 +149,11 @@ func (k *clients) leaveProducer(group string, c *remoting.Conn) {
 }
 
 func (k *clients) dropProducer(group string, members map[*remoting.Conn]*member, c *remoting.Conn) {
+	if _, there := members[c]; there {
+		if k.counted[c]--; k.counted[c] == 0 {
+			delete(k.counted, c)
+		}
+	}
 	if delete(members, c); len(members) == 0 {
 		delete(k.producers, group)
 		delete(k.turns, group)

@@ -2,6 +2,8 @@ package broker_test
 
 import (
 	"context"
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,10 +40,62 @@ func FuzzReadLocks(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = broker.ReadLocks(b) })
 }
 
+// everyCode are the request codes that a broker serves, and some that it does not.
+func everyCode() (codes []int32) {
+	for code := range int32(400) {
+		codes = append(codes, code)
+	}
+	return append(codes, -1, 361, 901, 200050, 1<<31-1)
+}
+
+// FuzzFrames throws bytes at a whole broker.
+func FuzzFrames(f *testing.F) {
+	good, err := remoting.AppendFrame(nil, remoting.NewRequest(remoting.GetMaxOffset, queueFields("T", 0)...))
+	require.NoError(f, err)
+	f.Add(good)
+	f.Add(append(slices.Clip(good), 0, 0, 0, 200, 1, 2, 3))
+	f.Add([]byte{0x16, 3, 1, 0, 5})
+	f.Add([]byte("\x7f\xff\xff\xff\x00\x00\x00\x01{"))
+	o := small("4.9")
+	o.Port = -1
+	b, err := broker.Start(f.Context(), &o)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, b.Shutdown(context.Background())) })
+	f.Fuzz(func(t *testing.T, text []byte) {
+		nc, err := net.Dial("tcp", b.Addr())
+		require.NoError(t, err)
+		_, _ = nc.Write(text) // which it may have closed before all of it was read
+		require.NoError(t, nc.Close())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		c, err := remoting.NewClient(nil)
+		require.NoError(t, err)
+		defer c.Close()
+		resp, err := c.Call(ctx, b.Addr(), remoting.NewRequest(remoting.GetMaxOffset, queueFields("T", 0)...))
+		require.NoError(t, err)
+		require.Equal(t, remoting.Success, resp.Code)
+	})
+}
+
 // FuzzRequests throws requests at a whole broker, which must answer or close, and stay alive.
 func FuzzRequests(f *testing.F) {
 	for _, code := range []int32{10, 11, 14, 15, 29, 30, 34, 35, 37, 38, 310, 320} {
 		for _, req := range captured(f, code) {
+			b, err := remoting.AppendFrame(nil, req)
+			require.NoError(f, err)
+			f.Add(b)
+		}
+	}
+	for _, code := range everyCode() {
+		for _, body := range []string{"", `{"groupName":"G","mqSet":[{"topic":"T"}],"consumerGroup":"G","clientId":"c"}`, "brokerPermission=6\n"} {
+			req := remoting.NewRequest(code)
+			for _, name := range []string{"topic", "group", "consumerGroup", "producerGroup", "groupName", "clientId", "srcGroup", "destGroup", "key", "msgId", "b", "a", "c"} {
+				req.Fields = append(req.Fields, remoting.String(name, "T"))
+			}
+			for _, name := range []string{"queueId", "timestamp", "offset", "readQueueNums", "writeQueueNums", "perm", "beginTimestamp", "endTimestamp", "maxNum", "d", "e"} {
+				req.Fields = append(req.Fields, remoting.Int(name, 1))
+			}
+			req.Body = []byte(body)
 			b, err := remoting.AppendFrame(nil, req)
 			require.NoError(f, err)
 			f.Add(b)
@@ -68,7 +122,9 @@ func FuzzRequests(f *testing.F) {
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, _ = c.Call(ctx, b.Addr(), req)
+		if resp, err := c.Call(ctx, b.Addr(), req); err == nil {
+			require.NotEqual(t, "internal error", resp.Remark) // what a panic is answered with
+		}
 		alive, cancelAlive := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancelAlive()
 		resp, err := c.Call(alive, b.Addr(), remoting.NewRequest(remoting.GetMaxOffset, remoting.String("topic", "T"), remoting.Int("queueId", 0)))

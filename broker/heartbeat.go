@@ -27,12 +27,16 @@ type consumerData struct {
 
 // Bounds of one heartbeat; real ones have a handful of each.
 const (
+	maxHeartbeat       = 1 << 20 // bytes, which what is kept of it holds in memory
 	maxHeartbeatGroups = 1 << 12
 	maxSubscriptions   = 1 << 14
 )
 
 // readHeartbeat decodes the body of request 34. An error matches fastjson.ErrSyntax or says what is too much.
 func readHeartbeat(body []byte) (*heartbeat, error) {
+	if len(body) > maxHeartbeat {
+		return nil, fmt.Errorf("heartbeat of %d bytes, at most %d are allowed", len(body), maxHeartbeat)
+	}
 	var h heartbeat
 	r := fastjson.NewReader(string(body))
 	unchanged := false

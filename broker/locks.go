@@ -91,8 +91,11 @@ type lockRequest struct {
 	queues        []lockQueue
 }
 
-// maxLockQueues bounds one request.
-const maxLockQueues = 1 << 16
+// Bounds of one request.
+const (
+	maxLockQueues = 1 << 16
+	maxClientID   = 1 << 10 // bytes
+)
 
 // readLocks decodes the body of 41 and 42. An error matches fastjson.ErrSyntax, or says what is missing or too much.
 func readLocks(body []byte) (*lockRequest, error) {
@@ -111,8 +114,9 @@ func readLocks(body []byte) (*lockRequest, error) {
 	if err := r.End(); err != nil {
 		return nil, err
 	}
-	if l.group == "" || l.client == "" || len(l.queues) > maxLockQueues {
-		return nil, fmt.Errorf("locks for %d queues of group %q, client %q: want both names and at most %d queues", len(l.queues), l.group, l.client, maxLockQueues)
+	if l.group == "" || l.client == "" || len(l.client) > maxClientID || len(l.queues) > maxLockQueues {
+		return nil, fmt.Errorf("locks for %d queues of group %.80q, client %.80q: want both names, at most %d bytes and %d queues", len(l.queues), l.group, l.client,
+			maxClientID, maxLockQueues)
 	}
 	return &l, nil
 }
@@ -138,12 +142,19 @@ func (b *Broker) lockQueues(_ context.Context, _ *remoting.Conn, req *remoting.C
 		return nil, err
 	}
 	var known []lockQueue
+	_, ok, err := b.groups.find(l.group, !b.live().NoAutoGroups)
+	if err != nil {
+		return nil, err
+	}
 	for _, q := range l.queues {
-		if t, ok := b.topics.get(q.topic); ok && q.id >= 0 && q.id < max(t.readQueues, t.writeQueues) {
+		if t, there := b.topics.get(q.topic); ok && there && q.id >= 0 && q.id < max(t.readQueues, t.writeQueues) {
 			known = append(known, q)
 		}
 	}
-	got := b.locks.take(strings.Clone(l.group), strings.Clone(l.client), known, time.Now())
+	var got []lockQueue
+	if len(known) > 0 {
+		got = b.locks.take(strings.Clone(l.group), strings.Clone(l.client), known, time.Now())
+	}
 	resp := req.Reply(remoting.Success)
 	body := append(resp.Body, `{"lockOKMQSet":[`...)
 	for i, q := range got {

@@ -79,6 +79,7 @@ func TestMqadminWorksWithOurBroker(t *testing.T) {
 	require.Nil(t, ns.brokers(t, topic))
 	require.NotRegexp(t, `(?m)^`+topic+`$`, tool.run("topicList"))
 	require.Equal(t, int64(8), b.broker.Stats().Sent)
+	proved(t, "4.9.7", mixed, adminTool)
 }
 
 // toolOnGroup looks at a consumer group that has read all, and has it read again.

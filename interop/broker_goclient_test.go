@@ -20,7 +20,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rocketstore/rocketstore/broker"
 	"github.com/rocketstore/rocketstore/namesrv"
 )
 
@@ -129,9 +128,19 @@ func TestTheGoClientUsesOurBroker(t *testing.T) {
 		return
 	}
 	rlog.SetLogLevel("fatal")
-	const topic = "TopicGo"
+	for _, server := range flows() {
+		t.Run(server.dialect, func(t *testing.T) {
+			goUses(t, server)
+			proved(t, goClient, server.name, append(sending(goClient), consuming()...)...)
+		})
+	}
+}
+
+func goUses(t *testing.T, server flow) {
+	t.Helper()
+	topic := "TopicGo" + strings.ReplaceAll(server.dialect, ".", "") // the client keeps offsets of broadcast by topic and queue
 	ns := startOurs(t, namesrv.Options{})
-	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10911, NameServers: []string{ns.addr}, Dir: t.TempDir()})
+	b := startOurBroker(t, server.options(t, ns))
 	eventually(t, patience, &javaProcess{log: &tail{}}, "registration", func() bool { return len(ns.brokers(t, "TBW102")) == 1 })
 	want := goSends(t, ns.addr, topic)
 	check := func(s *goSeen, want []string) {
@@ -156,6 +165,7 @@ func TestTheGoClientUsesOurBroker(t *testing.T) {
 	for _, c := range []rocketmq.PushConsumer{c2, c3, c4, c1} {
 		require.NoError(t, c.Shutdown())
 	}
+	goPulls(t, ns.addr, topic, b, len(want))
 
 	// The client does not wait until the offsets that it sends last are taken: the broker must not stop before it has read them.
 	eventually(t, patience, &javaProcess{log: &tail{}}, "the end of the consumers", func() bool { return b.broker.Stats().ConsumerGroups == 0 })
@@ -166,4 +176,44 @@ func TestTheGoClientUsesOurBroker(t *testing.T) {
 	again, c5 := startGoConsumer(t, "c5", ns.addr, "CG1", topic, "*")
 	check(again, more) // and nothing of before
 	require.NoError(t, c5.Shutdown())
+}
+
+// goPulls reads all queues with the pull consumer, asks for offsets by time, and stores where it is.
+func goPulls(t *testing.T, namesrvs, topic string, b *ourBroker, total int) {
+	t.Helper()
+	c, err := rocketmq.NewPullConsumer(consumer.WithNameServer(primitive.NamesrvAddr(strings.Split(namesrvs, ";"))), consumer.WithGroupName("CGPULL"),
+		consumer.WithInstance("pull"))
+	require.NoError(t, err)
+	require.NoError(t, c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}))
+	require.NoError(t, c.Start())
+	queues, err := c.GetTopicRouteInfo(topic)
+	require.NoError(t, err)
+	require.Len(t, queues, 4)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	bodies := map[string]bool{}
+	for _, q := range queues {
+		at, err := c.OffsetForTimestamp(q, 0)
+		require.NoError(t, err)
+		require.Zero(t, at)
+		end, err := c.OffsetForTimestamp(q, time.Now().Add(time.Hour).UnixMilli())
+		require.NoError(t, err)
+		for at < end {
+			result, err := c.PullFrom(ctx, q, at, 7)
+			require.NoError(t, err)
+			for _, m := range result.GetMessageExts() {
+				bodies[strings.TrimRight(string(m.Body), ".")] = true
+			}
+			require.Greater(t, result.NextBeginOffset, at)
+			at = result.NextBeginOffset
+		}
+		require.NoError(t, c.UpdateOffset(q, end))
+		require.NoError(t, c.PersistOffset(ctx, topic))
+		eventually(t, patience, &javaProcess{log: &tail{}}, "the stored offset", func() bool { // no answer is waited for
+			stored, ok := b.broker.Store().ConsumerOffset(topic, "CGPULL", int32(q.QueueId))
+			return ok && stored == end
+		})
+	}
+	require.Len(t, bodies, total)
+	require.NoError(t, c.Shutdown())
 }

@@ -26,8 +26,18 @@ func TestConsumersOfOneGroupShareTheQueues(t *testing.T) {
 		return
 	}
 	rlog.SetLogLevel("fatal")
+	lines := wireLines()[1:2]
+	if everything() {
+		lines = wireLines()
+	}
+	for _, l := range lines {
+		t.Run(l.version, func(t *testing.T) { shareTheQueues(t, l) })
+	}
+}
+
+func shareTheQueues(t *testing.T, l wireLine) {
+	t.Helper()
 	const topic = "TopicShared"
-	l := wireLines()[1]
 	ns := startOurs(t, namesrv.Options{})
 	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10911, NameServers: []string{ns.addr}, Dir: t.TempDir()})
 	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
@@ -89,6 +99,8 @@ func TestConsumersOfOneGroupShareTheQueues(t *testing.T) {
 	eventually(t, patience, client, "all messages", func() bool { return len(union()) >= want })
 	require.Len(t, union(), want)
 	require.Equal(t, int64(want), b.broker.Stats().Sent)
+	proved(t, l.version, ours49, joinAndLeave)
+	proved(t, goClient, ours49, joinAndLeave)
 }
 
 // settled waits until two looks a second apart see the same number of messages.
@@ -153,6 +165,7 @@ func TestARealBrokerAndOursTakeTurnsOnADirectory(t *testing.T) {
 	b.start(t)
 	eventually(t, patience, client, "registration", there)
 	turn(4)
+	proved(t, "4.9.7", ours49, takingTurns)
 }
 
 // sizeOf is the length of the first file of a folder.

@@ -90,6 +90,7 @@ func TestOurBrokerStandsBesideARealOne(t *testing.T) {
 		eventually(t, patience, other, "one broker at "+addr, func() bool { return len(asked.brokers(t, topic)) == 1 })
 	}
 	client.do(t, "send", "sync", topic, "alone-", "8", "0")
+	proved(t, "4.9.7", mixed, "send sync", "push with tags")
 }
 
 // makeTopic sends one message without a tag to a broker, which makes the topic there with four queues.
@@ -128,4 +129,5 @@ func TestCompressedBodiesPassThrough(t *testing.T) {
 		client.do(t, "push", "c", ns.addr, "CG"+kind, topic, "*", "cluster", "first")
 		requireSent(t, byQueue(seen(t, client, "c", 8)), "big-", 8, 20000, "*")
 	}
+	proved(t, "4.9.7", ours49, compressions)
 }

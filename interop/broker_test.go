@@ -25,7 +25,7 @@ type ourBroker struct {
 
 func startOurBroker(t *testing.T, opts broker.Options) *ourBroker {
 	t.Helper()
-	if opts.Store.SegmentSize == 0 && opts.Store.Dialect == "" {
+	if opts.Store.SegmentSize == 0 {
 		opts.Store.SegmentSize, opts.Store.QueueSegmentSize, opts.Store.IndexSlots, opts.Store.IndexEntries = 16<<20, 6000, 500, 2000
 	}
 	o := &ourBroker{opts: opts}
@@ -130,17 +130,38 @@ func TestJavaClientsUseOurBroker(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	for _, l := range []wireLine{wireLines()[1], wireLines()[2], wireLines()[0]} {
-		t.Run(l.version, func(t *testing.T) {
-			ns := startOurs(t, namesrv.Options{})
-			b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10911, NameServers: []string{ns.addr}, Dir: t.TempDir()})
-			client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
-			eventually(t, patience, client, "registration", func() bool { return len(ns.brokers(t, "TBW102")) == 1 })
-			client.do(t, "producer", ns.addr, "PG")
-			total := javaSends(t, l, client)
-			javaConsumes(t, ns, b, client, total)
-		})
+	for _, server := range flows() {
+		for _, l := range []wireLine{wireLines()[1], wireLines()[2], wireLines()[0]} {
+			t.Run(l.version+" on "+server.dialect, func(t *testing.T) {
+				ns := startOurs(t, namesrv.Options{})
+				b := startOurBroker(t, server.options(t, ns))
+				client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
+				eventually(t, patience, client, "registration", func() bool { return len(ns.brokers(t, "TBW102")) == 1 })
+				client.do(t, "producer", ns.addr, "PG")
+				total := javaSends(t, l, client)
+				javaConsumes(t, ns, b, client, total)
+				proved(t, l.version, server.name, append(sending(l.version), consuming()...)...)
+			})
+		}
 	}
+}
+
+// flow is one of our servers with which every client does all that it can.
+type flow struct{ name, dialect string }
+
+// flows are the one of every run, and those of a full matrix.
+func flows() []flow {
+	all := []flow{{ours49, "4.9"}, {ours31, "3.1"}, {ours53, "5.3"}}
+	if !everything() {
+		all = all[:1]
+	}
+	return all
+}
+
+func (f flow) options(t *testing.T, ns *ours) broker.Options {
+	o := broker.Options{Name: "broker-ours", Port: 10911, NameServers: []string{ns.addr}, Dir: t.TempDir()}
+	o.Store.Dialect = f.dialect
+	return o
 }
 
 // javaSends sends in every way that a line has, and returns how many messages there are now.

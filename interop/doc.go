@@ -3,7 +3,7 @@
 //
 //	INTEROP=required go test -tags interop ./...
 //
-// Without INTEROP=required a machine without Java or Maven skips them and says so. The programs in java/ embed the real
+// INTEROP=all proves the deep cells of docs/compatibility.md, besides. Without either a machine without Java or Maven skips them and says so. The programs in java/ embed the real
 // DefaultMessageStore of 3.1.4, 4.9.7 and 5.3.3; each test talks to one of them over its standard input and output, in a
 // network namespace of its own where the system allows it.
 package interop

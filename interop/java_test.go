@@ -90,8 +90,8 @@ func (l line) settings(dir string, s shape, more map[string]string) map[string]s
 // missing ends the test: as a failure where the suite is required, else as a skip that says why.
 func missing(t *testing.T, why string) {
 	t.Helper()
-	if os.Getenv("INTEROP") == "required" {
-		t.Fatalf("INTEROP=required, but %s", why)
+	if required() {
+		t.Fatalf("INTEROP=%s, but %s", os.Getenv("INTEROP"), why)
 	}
 	t.Skipf("not run: %s (INTEROP=required makes this a failure)", why)
 }

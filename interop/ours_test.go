@@ -42,7 +42,7 @@ type place struct{ Physical, Queue, Time int64 }
 func TestMain(m *testing.M) {
 	task, member := os.Getenv(childVariable), os.Getenv(memberVariable)
 	if task == "" && member == "" {
-		os.Exit(m.Run())
+		os.Exit(runSuite(m))
 	}
 	run, text := runChild, task
 	if member != "" {
