@@ -50,6 +50,8 @@ const (
 	joinAndLeave = "two instances join and leave"
 	compressions = "zlib, lz4, zstd pass through"
 	adminTool    = "mqadmin"
+	signing      = "requests signed and permitted (ACL)"
+	encryption   = "TLS"
 	takingTurns  = "a directory goes from a real 4.9.7 broker to ours and back"
 )
 
@@ -68,6 +70,7 @@ func matrix() (cells map[cell]bool) {
 	}
 	cells[cell{"4.9.7", compressions, ours49}] = false
 	cells[cell{"4.9.7", takingTurns, ours49}] = false
+	cells[cell{goClient, signing, ours49}], cells[cell{"4.9.7", encryption, ours49}] = false, false
 	return cells
 }
 
@@ -224,7 +227,7 @@ func otherProofs() [][2]string {
 
 // kindsOf are the kinds that some client does with a server, in the order of a flow.
 func kindsOf(cells map[cell]bool, server string) (kinds []string) {
-	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, takingTurns, adminTool)
+	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, signing, encryption, takingTurns, adminTool)
 	for c := range cells {
 		if c.server == server && !slices.Contains(kinds, c.kind) {
 			kinds = append(kinds, c.kind)
