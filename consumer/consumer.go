@@ -21,9 +21,9 @@ type Consumer struct {
 	retry  string // the group's retry topic
 	store  offsetStore
 	limits limits
-	// started is when; byLoop says that there is no listener but loops over Messages.
-	started time.Time
-	byLoop  bool
+	// started is when; byLoop says that there is no listener but loops over Messages, active that it is a [Puller]'s.
+	started        time.Time
+	byLoop, active bool
 
 	ctx    context.Context // ends when Close begins: no more pulls, rebalances, batches
 	cancel context.CancelFunc
@@ -62,12 +62,25 @@ func Start(ctx context.Context, o *Options) (*Consumer, error) {
 		return nil, err
 	}
 	opts.ClientOptions.KeepInstanceName = opts.ClientOptions.KeepInstanceName || opts.Broadcast
+	c, err := newConsumer(ctx, &opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begin(); err != nil {
+		c.disconnect()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newConsumer makes a consumer without goroutines.
+func newConsumer(ctx context.Context, opts *Options) (*Consumer, error) {
 	network, err := connect(opts.Client, &opts.ClientOptions)
 	if err != nil {
 		return nil, err
 	}
 	c := &Consumer{
-		opts: opts, net: network, kick: make(chan struct{}, 1), started: time.Now(), byLoop: opts.Listener == nil,
+		opts: *opts, net: network, kick: make(chan struct{}, 1), started: time.Now(), byLoop: opts.Listener == nil,
 		limits: limits{opts.MaxCached, opts.MaxCachedBytes, opts.MaxSpan},
 		subs:   map[string]*Subscription{}, told: map[string]int64{}, queues: map[Queue]*process{}, leaving: map[Queue]struct{}{},
 		batches: make(chan *Batch, 2*opts.MaxCached), orderly: make(chan struct{}, opts.Workers),
@@ -77,13 +90,16 @@ func Start(ctx context.Context, o *Options) (*Consumer, error) {
 	c.retry = client.RetryPrefix + c.group
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.listen, c.quit = context.WithCancel(context.WithoutCancel(ctx))
-	if err := c.begin(); err != nil {
-		if opts.Client == nil {
-			network.Close()
-		}
-		return nil, err
-	}
 	return c, nil
+}
+
+// disconnect closes the client unless it is somebody else's.
+func (c *Consumer) disconnect() {
+	if c.opts.Client == nil {
+		c.net.Close()
+	}
+	c.cancel()
+	c.quit()
 }
 
 // connect returns the client to share, or else one of its own.
@@ -287,9 +303,6 @@ func (c *Consumer) close(ctx context.Context) error {
 		err = errors.Join(err, c.tracer.close(ctx))
 	}
 	c.net.UnregisterConsumer(ctx, c.group)
-	if c.opts.Client == nil {
-		c.net.Close()
-	}
-	c.quit()
-	return errors.Join(err, c.store.close())
+	c.disconnect()
+	return err
 }

@@ -7,6 +7,8 @@
 // one by one from [Consumer.Messages]. What a listener fails to consume comes again after a while, and after too many times goes
 // to the group's dead letter queue.
 //
+// A [Puller] (pull consumer) reads the queues that it is assigned, from where it is told to.
+//
 // # What is promised
 //
 // At least once: the stored offset of a queue never passes a message that was not consumed, sent back to the broker, or refused by

@@ -18,7 +18,6 @@ type offsetStore interface {
 	read(ctx context.Context, q Queue) (int64, error)
 	// write stores offsets; with wait it returns when they are stored. Errors of single queues do not keep the others back.
 	write(ctx context.Context, offsets map[Queue]int64, wait bool) error
-	close() error
 }
 
 // groupStore keeps the offsets with the brokers, where all members find them.
@@ -55,8 +54,6 @@ func (s *groupStore) write(ctx context.Context, offsets map[Queue]int64, wait bo
 	return errors.Join(errs...)
 }
 
-func (*groupStore) close() error { return nil }
-
 // broadcastStore keeps the offsets of this member alone, in a file.
 type broadcastStore struct {
 	files   *localOffsets
@@ -90,8 +87,6 @@ func (s *broadcastStore) write(_ context.Context, offsets map[Queue]int64, _ boo
 	return s.files.save(s.offsets)
 }
 
-func (*broadcastStore) close() error { return nil }
-
 // save stores the offsets of all queues that are held.
 func (c *Consumer) save(ctx context.Context) {
 	offsets := map[Queue]int64{}
@@ -108,11 +103,14 @@ func (c *Consumer) save(ctx context.Context) {
 	}
 }
 
+// noOffset says whether an error is that the group has no offset.
+func noOffset(err error) bool { return errors.Is(err, client.ErrNoOffset) }
+
 // startOffset is where a queue that this member gets is begun. A place that is computed is stored at once: were the process killed
 // before the first save, another member would compute it anew, and with FromLast skip what came between.
 func (c *Consumer) startOffset(ctx context.Context, q Queue) (int64, error) {
 	offset, err := c.store.read(ctx, q)
-	if err == nil || !errors.Is(err, client.ErrNoOffset) {
+	if err == nil || !noOffset(err) {
 		return offset, err
 	}
 	if offset, err = c.firstOffset(ctx, q); err != nil {

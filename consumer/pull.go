@@ -114,18 +114,27 @@ func (c *Consumer) pullOnce(p *process) time.Duration {
 // pullRequest makes request 11.
 func (c *Consumer) pullRequest(p *process, offset int64, slave bool) *remoting.Command {
 	sub := p.sub.Load()
-	flags, commit := int64(pullMayWait), int64(0)
-	if at := p.at.Load(); !c.opts.Broadcast && at > 0 {
-		commit = at
-		if !slave { // which keeps no offsets
-			flags |= pullCommits
+	flags, commit, version := int64(pullMayWait), int64(0), int64(0)
+	if c.active {
+		flags |= pullSubscribe
+	} else {
+		version = c.version(sub.Topic)
+		if at := p.at.Load(); !c.opts.Broadcast && at > 0 {
+			commit = at
+			if !slave { // which keeps no offsets
+				flags |= pullCommits
+			}
 		}
 	}
-	return remoting.NewRequest(remoting.PullMessage,
+	req := remoting.NewRequest(remoting.PullMessage,
 		remoting.String("consumerGroup", c.group), remoting.String("topic", p.queue.Topic), remoting.Int("queueId", int64(p.queue.QueueID)),
 		remoting.Int("queueOffset", offset), remoting.Int("maxMsgNums", int64(c.opts.PullBatch)), remoting.Int("sysFlag", flags),
 		remoting.Int("commitOffset", commit), remoting.Int("suspendTimeoutMillis", pullSuspend.Milliseconds()),
-		remoting.Int("subVersion", c.version(sub.Topic)), remoting.String("expressionType", "TAG"), remoting.String("bname", p.queue.BrokerName))
+		remoting.Int("subVersion", version), remoting.String("expressionType", "TAG"), remoting.String("bname", p.queue.BrokerName))
+	if c.active {
+		req.Fields = append(req.Fields, remoting.String("subscription", sub.Expression))
+	}
+	return req
 }
 
 // readPull decodes an answer. Messages that the subscription does not want are left out.
@@ -220,7 +229,7 @@ func (c *Consumer) found(p *process, epoch, offset int64, a *pulled) time.Durati
 
 // bury sends a message that nobody can read to the dead letter queue, and tries until it is there.
 func (c *Consumer) bury(p *process, m *message.Received) bool {
-	if c.opts.Broadcast {
+	if c.opts.Broadcast || c.active {
 		return true
 	}
 	for !c.sendBack(p.ctx, m, -1) {

@@ -15,7 +15,7 @@ type member struct{ c *Consumer }
 // Heartbeat implements client.Consumer.
 func (m member) Heartbeat() client.ConsumerData {
 	c := m.c
-	d := client.ConsumerData{Group: c.group, Passive: true, Broadcast: c.opts.Broadcast, From: c.opts.From.wire()}
+	d := client.ConsumerData{Group: c.group, Passive: !c.active, Broadcast: c.opts.Broadcast, From: c.opts.From.wire()}
 	for _, s := range c.subscriptions() {
 		d.Subscriptions = append(d.Subscriptions, s.wire())
 	}
