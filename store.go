@@ -203,7 +203,8 @@ func (s *Store) openParts() (*recovery.Parts, error) {
 	var err error
 	s.log, err = commitlog.Open(s.fsys, &commitlog.Options{
 		SegmentSize: s.shape.segment, ReadOnly: s.opts.ReadOnly, Sync: s.opts.Sync, FlushEvery: flushEvery, Write: s.opts.Write,
-		Sparse: s.opts.Sparse, Now: s.opts.Now, Budget: budget, Logger: s.opts.Logger, Populate: s.populate(),
+		FlushThorough: 1, // each time all: a few bytes that wait for a fourth page are no less worth than many
+		Sparse:        s.opts.Sparse, Now: s.opts.Now, Budget: budget, Logger: s.opts.Logger, Populate: s.populate(),
 	})
 	if err != nil {
 		return nil, err
