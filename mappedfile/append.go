@@ -124,7 +124,7 @@ func (q *Queue) write(s *segment, b []byte, pos int64) error {
 	if s.length.Load() < pos+int64(len(b)) {
 		return q.wrongLength(s)
 	}
-	h, err := s.acquire()
+	h, err := s.acquireToWrite()
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,11 @@ func (d *osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 		return nil, refuse("open", name)
 	}
 	f, err := d.openRegular(name, flag, perm)
+	if err == nil && flag&(os.O_RDWR|os.O_WRONLY) != 0 {
+		if info, bad := f.Stat(); bad == nil && links(info) > 1 {
+			f, err = d.unshare(name, f, flag)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

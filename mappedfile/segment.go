@@ -41,6 +41,8 @@ type handle struct {
 	file  File
 	m     Mapping
 	bytes []byte
+	// shared: the file has another name, as in a snapshot, and is open for reading only; see acquireToWrite.
+	shared bool
 
 	prev, next *handle // guarded by Budget.mu
 }
@@ -102,7 +104,7 @@ func (s *segment) acquire() (*handle, error) {
 		return nil, s.gone
 	}
 	flag, access := os.O_RDWR, ReadWrite
-	if s.q.opts.ReadOnly {
+	if s.q.opts.ReadOnly || linked(s.q.fsys, s.name) {
 		flag, access = os.O_RDONLY, ReadOnly
 	}
 	f, err := s.q.fsys.OpenFile(s.name, flag, 0)
@@ -119,7 +121,7 @@ func (s *segment) adopt(f File, access Access) (*handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", s.name, errors.Join(err, f.Close()))
 	}
-	h := &handle{seg: s, file: f, m: m, bytes: m.Bytes()}
+	h := &handle{seg: s, file: f, m: m, bytes: m.Bytes(), shared: access == ReadOnly && !s.q.opts.ReadOnly}
 	h.refs.Store(2) // the segment's and the caller's
 	s.handles.Add(1)
 	s.q.mapped.Add(1)

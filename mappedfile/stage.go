@@ -46,7 +46,7 @@ func (q *Queue) stageBytes(s *segment, b []byte, off int64) error {
 		st.b, st.idle = make([]byte, 0, q.opts.StageSize), make([]byte, 0, q.opts.StageSize)
 	}
 	// Blocks first: committing must not find the disk full.
-	h, err := s.acquire()
+	h, err := s.acquireToWrite()
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (q *Queue) commitLocked() error {
 }
 
 func (q *Queue) writeStaged(s *segment, b []byte, off int64) error {
-	h, err := s.acquire()
+	h, err := s.acquireToWrite()
 	if err != nil {
 		return err
 	}
