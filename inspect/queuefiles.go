@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strconv"
@@ -131,4 +133,27 @@ func (d *Dir) zeroFile(seg Segment) bool {
 	defer f.close()
 	at, err := nextByte(f, 0, seg.Length)
 	return err == nil && at >= seg.Length
+}
+
+// QueueFiles lists the files of the consume queues, by topic and queue id.
+func (d *Dir) QueueFiles(q QueueFilter) ([]QueueFiles, error) {
+	queues, _, err := d.queueTree(queueDir, q, func(Finding) {})
+	return queues, err
+}
+
+// Files lists regular files of the store by their paths, at most so many.
+func (d *Dir) Files(ctx context.Context, most int) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(d.fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case len(names) == most:
+			return fs.SkipAll
+		case err == nil && e.Type().IsRegular():
+			names = append(names, name)
+		}
+		return nil // what cannot be listed is left out
+	})
+	return names, err
 }

@@ -78,6 +78,7 @@ var table = map[string]layer{
 	".":                   {join(formats, "recovery", "mappedfile", "message", "dialect", "config"), below},
 	"inspect":             {join(formats, "recovery", "mappedfile", "message", "dialect", "config", "trace"), above},
 	"repair":              {join(formats, "inspect", "recovery", "mappedfile", "message", "dialect", "config"), above},
+	"report":              {[]string{"inspect", "message"}, above},
 	"internal/remoting":   {[]string{"message", "config", "internal/fastjson"}, above},
 	"internal/route":      {[]string{"message", "internal/fastjson"}, above},
 	"internal/client":     {[]string{"internal/remoting", "internal/route", "internal/fastjson", "message", "dialect"}, above},
