@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -110,15 +111,26 @@ var builtJava = sync.OnceValues(func() (string, error) {
 	if isBuilt(dir) {
 		return dir, nil
 	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o750), os.RemoveAll(dir)); err != nil {
+		return "", err
+	}
+	aside, err := os.MkdirTemp(filepath.Dir(dir), "building-") // and its name once it is whole
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(aside) }()
 	// Without the network when all artifacts are there already, else with it.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for _, mode := range []string{"-o", "-U"} {
-		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", mode, "-Dbuild.root="+dir, "package")
+		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", mode, "-Dbuild.root="+aside, "package")
 		cmd.Dir = "java"
 		var out []byte
 		if out, err = cmd.CombinedOutput(); err == nil {
-			return dir, nil
+			if err = os.Rename(aside, dir); err != nil && isBuilt(dir) { // another process was faster
+				err = nil
+			}
+			return dir, err
 		}
 		err = fmt.Errorf("mvn %s package: %w\n%s", mode, err, out)
 	}
@@ -140,8 +152,15 @@ func sourceSum(dir string) (string, error) {
 }
 
 func isBuilt(dir string) bool {
+	var modules []string
 	for _, l := range lines() {
-		path, err := os.ReadFile(filepath.Join(dir, l.module, "classpath"))
+		modules = append(modules, l.module)
+	}
+	for _, l := range wireLines() {
+		modules = append(modules, l.module)
+	}
+	for _, module := range modules {
+		path, err := os.ReadFile(filepath.Join(dir, module, "classpath"))
 		if err != nil {
 			return false
 		}

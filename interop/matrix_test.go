@@ -52,6 +52,7 @@ const (
 	adminTool    = "mqadmin"
 	signing      = "requests signed and permitted (ACL)"
 	encryption   = "TLS"
+	requestReply = "request and reply"
 	takingTurns  = "a directory goes from a real 4.9.7 broker to ours and back"
 )
 
@@ -70,6 +71,7 @@ func matrix() (cells map[cell]bool) {
 	}
 	cells[cell{"4.9.7", compressions, ours49}] = false
 	cells[cell{"4.9.7", takingTurns, ours49}] = false
+	cells[cell{goClient, requestReply, ours49}] = false
 	cells[cell{goClient, signing, ours49}], cells[cell{"4.9.7", encryption, ours49}] = false, false
 	return cells
 }
@@ -227,7 +229,7 @@ func otherProofs() [][2]string {
 
 // kindsOf are the kinds that some client does with a server, in the order of a flow.
 func kindsOf(cells map[cell]bool, server string) (kinds []string) {
-	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, signing, encryption, takingTurns, adminTool)
+	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, requestReply, signing, encryption, takingTurns, adminTool)
 	for c := range cells {
 		if c.server == server && !slices.Contains(kinds, c.kind) {
 			kinds = append(kinds, c.kind)

@@ -85,6 +85,7 @@ public final class BrokerDriver {
                 producer.setInstanceName(w[2]);
                 producer.setSendMsgTimeout(10_000);
                 producer.setPollNameServerInterval(1000);
+                producer.setMqClientApiTimeout(20_000);
                 producer.setHeartbeatBrokerInterval(1000);
                 producer.start();
                 return new ArrayList<>();
@@ -186,6 +187,7 @@ public final class BrokerDriver {
         c.setNamesrvAddr(w[2]);
         c.setInstanceName(w[1]);
         c.setPollNameServerInterval(1000);
+        c.setMqClientApiTimeout(20_000);
         c.setHeartbeatBrokerInterval(1000);
         c.setPersistConsumerOffsetInterval(1000);
         c.setConsumeFromWhere(w[7].equals("last") ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -228,6 +230,7 @@ public final class BrokerDriver {
         c.setNamesrvAddr(namesrv);
         c.setInstanceName("pull" + System.nanoTime());
         c.setPollNameServerInterval(1000);
+        c.setMqClientApiTimeout(20_000);
         c.start();
         return c;
     }
