@@ -33,6 +33,9 @@ type RPCHook = client.RPCHook
 // NewClient returns a client instance to share. Its owner closes it, after the producers and consumers that use it.
 func NewClient(o *ClientOptions) (*Client, error) { return client.New(o) }
 
+// ParseNameServers reads "host:port;host:port".
+func ParseNameServers(list string) []string { return client.ParseNameServers(list) }
+
 // Queue is one queue of a topic.
 type Queue = client.Queue
 

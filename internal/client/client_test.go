@@ -451,3 +451,32 @@ func TestNamesWithANamespace(t *testing.T) {
 	require.Equal(t, "T", client.Namespace("").Wrap("T"))
 	require.Equal(t, "N%T", client.Namespace("").Unwrap("N%T"))
 }
+
+func TestAQueryAsksEveryBrokerAndLeavesOutOtherKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := mqtest.New(t)
+		n.ServeNames("ns1:9876").Set("T", 4, "a", brokerA, "b", brokerB)
+		var seen requests
+		n.Serve(brokerA, seen.handler(brokerA, func(_ *remoting.Conn, req *remoting.Command) *remoting.Command {
+			resp := req.Reply(remoting.Success)
+			resp.Body = append(recordOf(t, "KEYS", "x k"), recordOf(t, "KEYS", "kk")...)
+			resp.Body = append(resp.Body, recordOf(t, "UNIQ_KEY", "k")...)
+			return resp
+		}))
+		answer := remoting.QueryNotFound
+		n.Serve(brokerB, seen.handler(brokerB, func(_ *remoting.Conn, req *remoting.Command) *remoting.Command {
+			return req.Refuse(answer, "none")
+		}))
+		c := newClient(t, n, client.Options{})
+		list, err := c.Query(t.Context(), "T", "k", 32, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.Equal(t, "a", list[0].BrokerName)
+		answer = remoting.SystemError
+		list, err = c.Query(t.Context(), "T", "k", 32, 0, 0)
+		require.ErrorContains(t, err, "broker b")
+		require.Len(t, list, 2)
+		_, err = c.Query(t.Context(), "U", "k", 32, 0, 0)
+		require.ErrorIs(t, err, client.ErrNoRoute)
+	})
+}
