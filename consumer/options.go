@@ -32,6 +32,9 @@ func NewClient(o *ClientOptions) (*Client, error) { return client.New(o) }
 // Credentials sign requests for a broker that checks them.
 type Credentials = client.Credentials
 
+// ParseNameServers reads "host:port;host:port", the form of Java's namesrvAddr.
+func ParseNameServers(list string) []string { return client.ParseNameServers(list) }
+
 // From says where a group begins to read a queue that it has no offset of.
 type From int
 

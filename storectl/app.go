@@ -39,6 +39,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.identify(), a.check(), a.explain(), a.why(), a.stat(), a.top(), a.cat(), a.queues(), a.index(), a.get(), a.export(), a.importRecords(), a.carve(), a.snapshot(), a.tx(), a.rebuild(),
 		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
 		a.namesrv(), a.broker(), a.send(), a.trace(),
+		a.consume(),
 		a.swap(), a.repair(), a.report(), a.serve(),
 	}
 }

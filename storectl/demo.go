@@ -20,8 +20,8 @@ func (a *app) demo() *cobra.Command {
 		Short: "Show the main job in a temporary directory: put, read, crash, recover, look",
 		Long: `Show the main job in one go: make a store in a temporary directory, put messages on several
 topics, read them back by queue, key, id and time, begin a transaction, stop as a crash would,
-recover, commit the transaction, send and pull through a name server and a broker of its own, and
-look at the directory. The directory stays, so that the
+recover, commit the transaction, look at the directory, and send and consume through a name server and
+a broker of its own. The directory stays, so that the
 other verbs can be tried on it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ type demo struct {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{d.write, d.recover, d.serve, d.look} {
+	for _, step := range []func(context.Context) error{d.write, d.recover, d.look, d.serve, d.stay} {
 		if err := step(ctx); err != nil {
 			return errors.Join(fmt.Errorf("the demonstration failed in %s", d.dir), err)
 		}
@@ -198,7 +198,7 @@ func (d *demo) commit(ctx context.Context, s *rocketstore.Store) error {
 	return nil
 }
 
-// look shows what identify has to say, and leaves the path.
+// look shows what identify has to say.
 func (d *demo) look(ctx context.Context) error {
 	d.title("The directory, as storectl identify shows it")
 	dir, err := inspect.Open(os.DirFS(d.dir))
@@ -210,7 +210,12 @@ func (d *demo) look(ctx context.Context) error {
 		return err
 	}
 	d.identity(id)
-	d.title("It stays, so that you can go on")
+	return nil
+}
+
+// stay leaves the path.
+func (d *demo) stay(context.Context) error {
+	d.title("The first directory stays, so that you can go on")
 	for _, verb := range []string{"identify", "cat", "queues", "index", "recover"} {
 		fmt.Fprintf(d.out, "   go run ./storectl %s %s\n", verb, d.dir)
 	}
