@@ -53,7 +53,7 @@ var (
 	// testOnly may be imported by test files, besides what their package may import.
 	testOnly = []string{
 		"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/rogpeppe/go-internal",
-		"github.com/anishathalye/porcupine", "github.com/chromedp/chromedp",
+		"github.com/anishathalye/porcupine", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	}
 )
 
