@@ -36,7 +36,7 @@ func newApp(stdout, stderr io.Writer) *app {
 // verbs are the commands, one file each. A new one is a line here.
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
-		a.identify(), a.check(), a.explain(), a.why(), a.stat(), a.top(), a.diff(), a.cat(), a.queues(), a.index(), a.get(), a.export(), a.importRecords(), a.carve(), a.snapshot(), a.tx(), a.rebuild(),
+		a.identify(), a.check(), a.explain(), a.tail(), a.why(), a.stat(), a.top(), a.diff(), a.cat(), a.queues(), a.index(), a.get(), a.export(), a.importRecords(), a.carve(), a.snapshot(), a.tx(), a.rebuild(),
 		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
 		a.namesrv(), a.broker(), a.send(), a.trace(),
 		a.consume(),
