@@ -178,3 +178,26 @@ func TestWhatClientsNameIsBounded(t *testing.T) { // R-G-14
 		require.Equal(t, remoting.SystemError, q.send(locks).Code)
 	})
 }
+
+func TestTheVIPPortIsServedToo(t *testing.T) { // R-F-26
+	o := small("4.9")
+	o.VIP = true
+	for try := range 20 { // the two ports that are tried may be somebody else's
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		o.Port = l.Addr().(*net.TCPAddr).Port
+		require.NoError(t, l.Close())
+		b, err := broker.Start(t.Context(), &o)
+		if err != nil && try < 19 {
+			continue
+		}
+		require.NoError(t, err)
+		resp, err := newClient(t).Call(t.Context(), fmt.Sprintf("127.0.0.1:%d", o.Port-2), outgoing{topic: "T", body: "x"}.request(remoting.SendMessageV2))
+		require.NoError(t, err)
+		require.Equal(t, remoting.Success, resp.Code)
+		require.NoError(t, b.Shutdown(context.Background()))
+		_, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", o.Port-2))
+		require.Error(t, err)
+		return
+	}
+}

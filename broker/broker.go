@@ -57,11 +57,9 @@ type Broker struct {
 	own    sync.WaitGroup // Serve called by Start
 	addr   net.Addr       // set by Start
 
-	mu       sync.Mutex
-	serving  int // Serve calls under way
-	stopping bool
-	closing  sync.Once
-	closed   error
+	serving remoting.Serving
+	closing sync.Once
+	closed  error
 }
 
 // New opens the store, with recovery, and returns a broker that listens nowhere yet. Nothing is left behind by an error,
@@ -110,7 +108,7 @@ func (b *Broker) prepare() error {
 		return err
 	}
 	b.unique = newUniqueIDs(b.host.Load().Addr)
-	encryption, err := b.opts.TLS.server(b.opts.Logger)
+	encryption, err := b.opts.TLS.Server(b.opts.Logger)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -138,32 +136,61 @@ func (b *Broker) setHost(port int) {
 
 // Start listens where the options say, opens the store and serves, until [Broker.Shutdown].
 func Start(ctx context.Context, o *Options) (*Broker, error) {
-	addr, err := o.Address()
-	if err != nil {
-		return nil, err
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	listeners, err := listen(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	opts := *o
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+	if tcp, ok := listeners[0].Addr().(*net.TCPAddr); ok {
 		opts.Port = tcp.Port
 	}
 	b, err := New(ctx, &opts)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, closeAll(listeners))
 	}
-	b.addr = l.Addr()
-	b.enter()
-	b.own.Go(func() {
-		defer b.leave()
-		if err := b.serve(context.WithoutCancel(ctx), l); err != nil {
-			b.opts.Logger.Error("broker does not listen any more", "err", err)
-		}
-	})
+	b.addr = listeners[0].Addr()
+	for _, l := range listeners {
+		b.serving.Enter()
+		b.own.Go(func() {
+			defer b.serving.Leave()
+			if err := b.serve(context.WithoutCancel(ctx), l); err != nil {
+				b.opts.Logger.Error("broker does not listen any more", "addr", l.Addr().String(), "err", err)
+			}
+		})
+	}
 	b.start.Do(b.startTimers)
 	return b, nil
+}
+
+// vipDistance is how far below the port the one is that clients of 4.0 to 4.4 send to.
+const vipDistance = 2
+
+// listen opens the port, and the one below it if that is wanted.
+func listen(ctx context.Context, o *Options) (listeners []net.Listener, err error) {
+	d, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ports := []int{max(d.Port, 0)}
+	if d.VIP && d.Port > vipDistance {
+		ports = append(ports, d.Port-vipDistance)
+	}
+	for _, port := range ports {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", joinHostPort(d.BindAddress, port))
+		if err != nil {
+			return nil, errors.Join(err, closeAll(listeners))
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Addr is where a broker listens that [Start] made, host:port.
@@ -180,7 +207,7 @@ func (b *Broker) Store() *rocketstore.Store { return b.store }
 // Serve answers on l until [Broker.Shutdown], and then returns nil, or until ctx ends, which shuts the broker down in little
 // time. It closes l. The registration and the timers start with the first call. It may be called for several listeners.
 func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
-	if !b.enter() {
+	if !b.serving.Enter() {
 		return errors.Join(ErrClosed, l.Close())
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && b.opts.Port < 0 {
@@ -188,7 +215,7 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 	}
 	b.start.Do(b.startTimers)
 	err := b.serve(ctx, l)
-	b.leave()
+	b.serving.Leave()
 	if ctx.Err() != nil {
 		err = errors.Join(err, b.Shutdown(ctx))
 	}
@@ -200,34 +227,11 @@ func (b *Broker) serve(ctx context.Context, l net.Listener) error {
 	return b.net.Serve(ctx, l)
 }
 
-func (b *Broker) enter() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.stopping {
-		b.serving++
-	}
-	return !b.stopping
-}
-
-func (b *Broker) leave() {
-	b.mu.Lock()
-	b.serving--
-	b.mu.Unlock()
-}
-
-func (b *Broker) isStopping() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.stopping
-}
-
 func joinHostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // Ready says whether the broker answers requests now.
 func (b *Broker) Ready() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.serving > 0 && !b.stopping
+	return b.serving.Ready()
 }
 
 // Shutdown unregisters, answers the requests that were read, ends the timers, saves the consumers' progress and closes the store. When
@@ -243,9 +247,7 @@ const storeGrace = 10 * time.Second
 
 func (b *Broker) shutdown(ctx context.Context) error {
 	b.opts.Logger.Info("broker stops")
-	b.mu.Lock()
-	b.stopping = true
-	b.mu.Unlock()
+	b.serving.End()
 	b.start.Do(func() {}) // no timer starts after this
 	b.names.unregister(ctx)
 	err := b.net.Shutdown(ctx)

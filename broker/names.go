@@ -129,7 +129,7 @@ func (n *names) register(ctx context.Context, s *nameServer, needed *config.Data
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	b := n.broker
-	if b.isStopping() {
+	if b.serving.Ended() {
 		return nil // it may have said goodbye already
 	}
 	if told := s.state(); needed != nil && told != nil && told.Counter >= needed.Counter {

@@ -29,6 +29,8 @@ type Options struct {
 	// listenPort.
 	BindAddress string
 	Port        int
+	// VIP has Start listen on Port-2 too, to which clients of 4.0 to 4.4 send. It is for a Port that is named.
+	VIP bool
 	// AdvertisedIP is the address that name servers and stored messages name. Default BindAddress, which must then be one that
 	// clients can reach: not 0.0.0.0. Java: brokerIP1. AdvertisedHA and HAPort are where slaves would connect. Default
 	// AdvertisedIP and Port+1. Java: brokerIP2, haListenPort.
@@ -119,28 +121,7 @@ type Options struct {
 }
 
 // TLS is the encryption of connections, as in package namesrv.
-type TLS struct {
-	// Mode is disabled, permissive or enforcing. Default: permissive if there is a certificate, else disabled. Java: tls.server.mode.
-	Mode string
-	// CertFile and KeyFile are PEM files, read anew when they change. Java: tls.server.certPath, tls.server.keyPath.
-	CertFile, KeyFile string
-	// TrustFile and ClientAuth check clients' certificates. Java: tls.server.trustCertPath, tls.server.need.client.auth.
-	TrustFile, ClientAuth string
-}
-
-func (t *TLS) server(log *slog.Logger) (remoting.ServerTLS, error) {
-	if t.CertFile == "" && t.KeyFile == "" {
-		m, err := remoting.ParseTLSMode(cmp.Or(t.Mode, "disabled"))
-		return remoting.ServerTLS{Mode: m}, err
-	}
-	files := remoting.CertificateFiles{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustFile: t.TrustFile, ClientAuth: t.ClientAuth, Logger: log}
-	m, err := remoting.ParseTLSMode(cmp.Or(t.Mode, "permissive"))
-	if err != nil {
-		return remoting.ServerTLS{}, err
-	}
-	config, err := files.Config()
-	return remoting.ServerTLS{Mode: m, Config: config}, err
-}
+type TLS = remoting.TLSSettings
 
 // ErrOptions is the class of what is wrong with options.
 var ErrOptions = errors.New("broker options")

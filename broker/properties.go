@@ -36,6 +36,7 @@ func identitySettings() []setting {
 		text("brokerIP2", func(o *Options) *string { return &o.AdvertisedHA }),
 		text("bindAddress", func(o *Options) *string { return &o.BindAddress }),
 		properties.Port("listenPort", func(o *Options) *int { return &o.Port }),
+		properties.Bool("vipChannelEnable", false, func(o *Options) *bool { return &o.VIP }),
 		properties.Number("haListenPort", 1, 65535, func(o *Options) *int { return &o.HAPort }),
 		{Name: "namesrvAddr", Get: func(o *Options) string { return strings.Join(o.NameServers, ";") }, Set: func(o *Options, v string) error {
 			o.NameServers = nil

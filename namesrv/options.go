@@ -2,7 +2,6 @@ package namesrv
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,18 +59,7 @@ type Options struct {
 }
 
 // TLS is the encryption of a server's connections. The zero value means none: connections that begin a handshake are closed.
-type TLS struct {
-	// Mode is disabled, permissive (both kinds are taken) or enforcing. Default: permissive if there is a certificate,
-	// else disabled. Java: tls.server.mode.
-	Mode string
-	// CertFile and KeyFile are PEM files. They are read anew when they change. Java: tls.server.certPath, tls.server.keyPath.
-	CertFile, KeyFile string
-	// TrustFile holds who may sign clients' certificates, ClientAuth is none, optional or require. Java:
-	// tls.server.trustCertPath, tls.server.need.client.auth.
-	TrustFile, ClientAuth string
-	// Config, if not nil, is used in place of the files.
-	Config *tls.Config
-}
+type TLS = remoting.TLSSettings
 
 // DefaultPort is where clients expect a name server.
 const DefaultPort = 9876
@@ -124,24 +112,4 @@ func (o *Options) withDefaults() (Options, error) {
 		d.Now = time.Now
 	}
 	return d, errors.Join(errs...)
-}
-
-// server makes the TLS settings of the network layer.
-func (t *TLS) server(log *slog.Logger) (remoting.ServerTLS, error) {
-	config := t.Config
-	if config == nil && (t.CertFile != "" || t.KeyFile != "") {
-		files := remoting.CertificateFiles{
-			CertFile: t.CertFile, KeyFile: t.KeyFile, TrustFile: t.TrustFile, ClientAuth: t.ClientAuth, Logger: log,
-		}
-		var err error
-		if config, err = files.Config(); err != nil {
-			return remoting.ServerTLS{}, err
-		}
-	}
-	mode := cmp.Or(t.Mode, "permissive")
-	if config == nil && t.Mode == "" {
-		mode = "disabled"
-	}
-	m, err := remoting.ParseTLSMode(mode)
-	return remoting.ServerTLS{Mode: m, Config: config}, err
 }

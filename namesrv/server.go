@@ -35,10 +35,10 @@ type Server struct {
 	ctx    context.Context // of the timers
 	timers sync.WaitGroup
 
-	mu      sync.Mutex
-	live    Options // what request 318 may change, and what 319 prints
-	serving int     // Serve calls under way
-	closed  bool
+	serving remoting.Serving
+
+	mu   sync.Mutex
+	live Options // what request 318 may change, and what 319 prints
 }
 
 // New loads the key-value configuration and returns a server that listens nowhere yet. Nothing is left behind by an error,
@@ -52,7 +52,7 @@ func New(o *Options) (*Server, error) {
 	if s.kv, err = openKV(opts.KVConfigPath, opts.Logger); err != nil {
 		return nil, err
 	}
-	encryption, err := opts.TLS.server(opts.Logger)
+	encryption, err := opts.TLS.Server(opts.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("name server options: %w", err)
 	}
@@ -73,10 +73,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s == nil {
 		return ErrInvalidArgument
 	}
-	if !s.enter() {
+	if !s.serving.Enter() {
 		return errors.Join(ErrClosed, l.Close())
 	}
-	defer s.leave()
+	defer s.serving.Leave()
 	s.start.Do(s.startTimers)
 	s.opts.Logger.Info("name server listens", "addr", l.Addr().String())
 	err := s.net.Serve(ctx, l)
@@ -86,26 +86,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.serving++
-	}
-	return !s.closed
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	s.serving--
-	s.mu.Unlock()
-}
-
 // Ready says whether the server answers requests now.
 func (s *Server) Ready() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.serving > 0 && !s.closed
+	return s.serving.Ready()
 }
 
 // Shutdown stops the network, after the requests that were read are answered, and then the timers. When ctx ends first,
@@ -114,11 +97,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return ErrInvalidArgument
 	}
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if first {
+	if s.serving.End() {
 		s.opts.Logger.Info("name server stops")
 	}
 	err := s.net.Shutdown(ctx)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -72,21 +71,11 @@ func (a *app) runBroker(cmd *cobra.Command, f *brokerFlags) error {
 	if err != nil {
 		return err
 	}
-	o, unknown, err := f.options(cmd)
-	if err != nil {
+	o, err := settle(a, cmd, log, f.print, f.options)
+	if err != nil || f.print {
 		return err
 	}
 	o.Logger = log
-	for _, name := range unknown {
-		log.Warn("property without a meaning here", "name", name)
-	}
-	if f.print {
-		text, err := o.Properties()
-		if err == nil {
-			fmt.Fprint(a.out, text)
-		}
-		return err
-	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	return a.serveBroker(ctx, o, f, log)

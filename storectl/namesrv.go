@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -64,19 +63,11 @@ func (a *app) runNamesrv(cmd *cobra.Command, f *namesrvFlags) error {
 	if err != nil {
 		return err
 	}
-	o, unknown, err := f.options(cmd)
-	if err != nil {
+	o, err := settle(a, cmd, log, f.print, f.options)
+	if err != nil || f.print {
 		return err
 	}
 	o.Logger = log
-	for _, name := range unknown {
-		log.Warn("property without a meaning here", "name", name)
-	}
-	if f.print {
-		text, err := o.Properties()
-		fmt.Fprint(a.out, text)
-		return err
-	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	return a.serveNamesrv(ctx, o, f)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 )
 
 func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
@@ -31,6 +32,25 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q is not text or json", format)
+}
+
+// settle gathers a server's options, warns of properties without a meaning, and prints the settings if that is what was asked for.
+func settle[O interface{ Properties() (string, error) }](a *app, cmd *cobra.Command, log *slog.Logger, show bool,
+	options func(*cobra.Command) (O, []string, error),
+) (O, error) {
+	o, unknown, err := options(cmd)
+	if err != nil {
+		return o, err
+	}
+	for _, name := range unknown {
+		log.Warn("property without a meaning here", "name", name)
+	}
+	if show {
+		text, err := o.Properties()
+		fmt.Fprint(a.out, text)
+		return o, err
+	}
+	return o, nil
 }
 
 // readSettings gives set the text of the files that are named, and then the pairs NAME=VALUE. It gathers the names that mean

@@ -260,3 +260,38 @@ func (r *certReloader) load() (*tls.Certificate, error) {
 	r.cert = &cert
 	return r.cert, nil
 }
+
+// TLSSettings are the encryption of a server's connections as it is configured. The zero value means none: connections that
+// begin a handshake are closed.
+type TLSSettings struct {
+	// Mode is disabled, permissive (both kinds are taken) or enforcing. Default: permissive if there is a certificate,
+	// else disabled. Java: tls.server.mode.
+	Mode string
+	// CertFile and KeyFile are PEM files. They are read anew when they change. Java: tls.server.certPath, tls.server.keyPath.
+	CertFile, KeyFile string
+	// TrustFile holds who may sign clients' certificates, ClientAuth is none, optional or require. Java:
+	// tls.server.trustCertPath, tls.server.need.client.auth.
+	TrustFile, ClientAuth string
+	// Config, if not nil, is used in place of the files.
+	Config *tls.Config
+}
+
+// Server is what the settings mean to a [Server]. An error names the file or the mode.
+func (t *TLSSettings) Server(log *slog.Logger) (ServerTLS, error) {
+	config := t.Config
+	if config == nil && (t.CertFile != "" || t.KeyFile != "") {
+		files := CertificateFiles{
+			CertFile: t.CertFile, KeyFile: t.KeyFile, TrustFile: t.TrustFile, ClientAuth: t.ClientAuth, Logger: log,
+		}
+		var err error
+		if config, err = files.Config(); err != nil {
+			return ServerTLS{}, err
+		}
+	}
+	mode := cmp.Or(t.Mode, "permissive")
+	if config == nil && t.Mode == "" {
+		mode = "disabled"
+	}
+	m, err := ParseTLSMode(mode)
+	return ServerTLS{Mode: m, Config: config}, err
+}
