@@ -68,7 +68,7 @@ func TestDelayedMessagesAreDeliveredOnTime(t *testing.T) {
 }
 
 // The records of waiting messages are those that the real stores hold for the same messages, to the last 0x02, which 4.9 leaves
-// out (R-D-099).
+// out (R-D-011, R-D-099).
 func TestWaitingRecordsAreTheRealOnes(t *testing.T) {
 	for version, line := range map[string]string{"3.1.4": "3.1", "4.9.7": "4.9", "5.3.3": "5.3"} {
 		t.Run(version, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rocketstore/rocketstore/message"
 )
 
-func TestASendIsStoredAndAnswered(t *testing.T) { // R-F-06, R-D-134, protocol.md 4.1
+func TestASendIsStoredAndAnswered(t *testing.T) { // R-F-06, R-A-64, R-D-134, protocol.md 4.1
 	for _, code := range []int32{remoting.SendMessage, remoting.SendMessageV2} {
 		inWorld(t, small("4.9"), func(t *testing.T, w *world) {
 			p := w.peer()

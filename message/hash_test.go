@@ -65,7 +65,7 @@ func TestTagsCodeIsSignExtended(t *testing.T) {
 	require.Equal(t, int64(math.MinInt32), message.TagsCode("polygenelubricants"))
 }
 
-func TestCRCHasNoTopBit(t *testing.T) {
+func TestCRCHasNoTopBit(t *testing.T) { // R-D-019
 	require.Equal(t, uint32(0x3610A686), message.CRC([]byte("hello")))
 	require.Equal(t, uint32(0x0CDC1683), message.CRC([]byte("x")), "CRC-32 is 8CDC1683")
 	require.Zero(t, message.CRC(nil))

@@ -17,7 +17,7 @@ func host(t testing.TB, s string) message.Host {
 	return h
 }
 
-// R-E-021.
+// R-E-021, R-D-017.
 func TestHostsHaveAStoredFormOf8Or20Bytes(t *testing.T) {
 	for text, stored := range map[string]string{
 		"192.168.1.2:40000":     "c0a8010200009c40",
