@@ -14,17 +14,24 @@ import (
 
 func (a *app) trace() *cobra.Command {
 	var n network
+	var r reading
 	var topic string
 	var limit int
 	var since time.Duration
 	cmd := &cobra.Command{
-		Use:   "trace MSGID",
+		Use:   "trace [DIR] MSGID",
 		Short: "Show the way of a message, from the trace that its producer and consumers left at the brokers",
 		Long: `Ask the brokers for the trace messages of a message, and print what they tell in the order of time: when it was sent,
 how its transaction ended, and each call of a consumer's listener. MSGID is the unique id, which send prints. Only clients
-that trace leave something to be found. The exit status is 1 when nothing is.`,
-		Args: cobra.ExactArgs(1),
+that trace leave something to be found. The exit status is 1 when nothing is.
+
+With DIR, a store directory, no broker is asked: the trace messages in it and the records of the message itself tell, in all
+topics that it passed, and how its transaction ended.`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return a.traceStore(cmd, &r, args[0], args[1], topic)
+			}
 			begin := int64(0)
 			if since > 0 {
 				begin = time.Now().Add(-since).UnixMilli()
