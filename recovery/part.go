@@ -72,7 +72,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.records++
 	p.bytes += int64(r.Size)
 	p.lastTime, p.last = r.StoreTimestamp, r.PhysicalOffset
-	_ = d.Units(r, func(at Placement) error {
+	unique, keys, _ := d.UnitsAndKeys(r, func(at Placement) error {
 		if at.QueueOffset < 0 || at.QueueOffset > maxQueueOffset {
 			return nil // the replay does not believe it either
 		}
@@ -95,7 +95,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 			}
 		}
 	}
-	if unique, keys := d.Keys(r); len(unique)+len(keys) > 0 {
+	if len(unique)+len(keys) > 0 {
 		p.lastKeyed = r.PhysicalOffset
 		p.cover(r.PhysicalOffset)
 	}

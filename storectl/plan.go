@@ -90,9 +90,24 @@ func plannedOf(d *recovery.Decision, changes []recovery.Change, err error) *plan
 	for _, c := range changes {
 		p.Changes = append(p.Changes, changeRow(c))
 	}
-	// The replay reads what the check read, and writes what is derived from it.
-	p.EstimateMs = (2 * d.Planning).Milliseconds()
+	p.EstimateMs = estimate(d).Milliseconds()
 	return p
+}
+
+// What opening takes beside reading the log: files are made, synced and renamed; and what the replay takes for each second of
+// the check, by the benchmark of recovery (bench).
+const (
+	fixedCost  = 50 * time.Millisecond
+	replayCost = 1.6
+)
+
+// estimate is about how long opening takes: it checks as long as the plan did, and replays what it has checked.
+func estimate(d *recovery.Decision) time.Duration {
+	took := d.Planning + fixedCost
+	if !d.Trusted {
+		took += time.Duration(replayCost * float64(d.Planning))
+	}
+	return took.Round(10 * time.Millisecond)
 }
 
 func (a *app) planned(p *planned) {
