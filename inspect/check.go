@@ -26,6 +26,11 @@ type CheckOptions struct {
 	Max int
 	// Progress, if not nil, is called now and then with the bytes of the commit log that are done, and all.
 	Progress func(done, total int64)
+	// Resume goes on where an earlier check of the same store ended; what that found is not given again. A state that is not
+	// of this store is left out of account. The check of a store with the transactions of 3.1 or batch queues starts over.
+	Resume *CheckState
+	// Save, if not nil, is called with the state at the end of each file of the commit log, and when ctx ends.
+	Save func(*CheckState)
 	// Stats, if not nil, is filled in while the check goes on.
 	Stats *CheckStats
 }
@@ -74,12 +79,26 @@ func (d *Dir) Check(ctx context.Context, o CheckOptions) iter.Seq2[Finding, erro
 		if o.Max == 0 {
 			o.Max = 1000
 		}
-		c := &checker{dir: d, o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64)}
-		defer c.close()
-		if err := c.run(ctx); err != nil && !errors.Is(err, errStop) && !c.stopped {
+		err := d.checkOnce(ctx, o, yield)
+		if errors.Is(err, errNotResumed) {
+			o.Resume = nil
+			*o.Stats = CheckStats{Findings: make(map[Severity]int64)}
+			err = d.checkOnce(ctx, o, yield)
+		}
+		if err != nil {
 			yield(Finding{}, err)
 		}
 	}
+}
+
+// checkOnce is one run of Check; the error is the one that ended it, nil when the caller wanted no more.
+func (d *Dir) checkOnce(ctx context.Context, o CheckOptions, yield func(Finding, error) bool) error {
+	c := &checker{dir: d, o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64)}
+	defer c.close()
+	if err := c.run(ctx); !errors.Is(err, errStop) && !c.stopped {
+		return err
+	}
+	return nil
 }
 
 // kindIn is what CheckOptions.Max counts by.
@@ -107,6 +126,8 @@ type checker struct {
 	damaged []Finding  // stretches of the log that cannot be believed, at most maxFindings
 	pending []func() error
 	read    bool // the whole log was read
+	mute    bool // findings were given by the run that is gone on with
+	from    int64
 
 	// goodEnd is behind the last record that can be believed, queuedEnd behind the last one of those that has a queue unit.
 	goodEnd, queuedEnd int64
@@ -123,8 +144,15 @@ func (c *checker) run(ctx context.Context) error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
+	c.mute = c.o.Resume != nil
+	for _, part := range []func(context.Context) error{c.root, c.listQueues, c.resume} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	c.mute = false
 	for _, part := range []func(context.Context) error{
-		c.root, c.listQueues, c.log, c.queues.finish, c.index.finish, c.states.finish, c.checkpoint, c.config, c.more,
+		c.log, c.queues.finish, c.index.finish, c.states.finish, c.checkpoint, c.config, c.more,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -196,7 +224,7 @@ func (c *checker) release() {
 }
 
 func (c *checker) give(f Finding) {
-	if c.stopped {
+	if c.stopped || c.mute {
 		return
 	}
 	c.s.Findings[f.Severity]++
@@ -269,16 +297,19 @@ func (c *checker) log(ctx context.Context) error {
 	for i, s := range segs {
 		starts[s.File] = total
 		total += s.Length
-		if i > 0 && segs[i-1].End() < s.Start && i < maxFindings { // what is missing counts as damaged
+		if i > 0 && segs[i-1].End() < s.Start && i < maxFindings && c.from == 0 { // what is missing counts as damaged
 			c.damaged = append(c.damaged, Finding{From: segs[i-1].End(), To: s.Start})
 		}
 	}
-	if len(segs) > 0 {
+	if len(segs) > 0 && c.from == 0 {
 		c.s.LogStart, c.s.LogEnd = segs[0].Start, segs[0].Start
 	}
 	file := ""
 	var ended error
-	c.dir.walkLog(ctx, LogRange{}, c.inLog, func(r *LogRecord, err error) bool {
+	c.dir.walkLog(ctx, LogRange{From: c.from}, c.inLog, func(r *LogRecord, err error) bool {
+		if err == nil && r.File != file && file != "" {
+			c.save(r.PhysicalOffset)
+		}
 		if err == nil {
 			err = c.record(r)
 		}
@@ -295,6 +326,9 @@ func (c *checker) log(ctx context.Context) error {
 		}
 		return true
 	})
+	if ctx.Err() != nil {
+		c.save(c.s.LogEnd)
+	}
 	if ended != nil {
 		return ended
 	}
@@ -327,6 +361,12 @@ func (c *checker) postpone(pointer int64, f func() error) bool {
 
 // inLog takes a finding about the log.
 func (c *checker) inLog(f Finding) {
+	switch f.Kind {
+	case ForeignFile, EmptySegment, ShortSegment, WrongSize, Gap, Overlap: // of the files, not of their bytes
+		if c.from > 0 {
+			return // the run before said so
+		}
+	}
 	if !c.leftover && c.isLeftover(f) {
 		c.leftover = true
 		c.s.LogEnd = f.From

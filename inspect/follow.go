@@ -23,8 +23,10 @@ type follower[T any] struct {
 	buf    []T   // has room for one batch behind a whole window
 	low    int64 // the least pointer in the window; valid when not stale
 	stale  bool
-	ended  bool
-	err    error
+	// dropped counts the items that are done with.
+	dropped int64
+	ended   bool
+	err     error
 }
 
 func follow[T any](seq iter.Seq2[T, error], pointer func(*T) int64, odd func(T) error) *follower[T] {
@@ -105,7 +107,7 @@ func (f *follower[T]) front() (item *T, err error) {
 }
 
 // drop takes the first item off.
-func (f *follower[T]) drop() { f.window, f.stale = f.window[1:], true }
+func (f *follower[T]) drop() { f.window, f.stale, f.dropped = f.window[1:], true, f.dropped+1 }
 
 // take gives the items that point to off, up to the first other one, to each; those before them are odd. It says whether
 // there were any.

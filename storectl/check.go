@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +14,7 @@ func (a *app) check() *cobra.Command {
 	var r reading
 	var o inspect.CheckOptions
 	var all bool
+	var cursor string
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Compare everything in a directory with its commit log, and say what is wrong where",
@@ -25,7 +24,11 @@ Damage does not end it, and nothing is changed; a store that a broker works on c
 
 Each finding says in which file and at which offset, what should be there and what is; the summary says what its
 kind means and what to do. What a killed or running broker leaves (queues behind the log, files made ahead) is of
-severity "info", and left out without --all. The exit status is 1 from severity "warning" on.`,
+severity "info", and left out without --all. The exit status is 1 from severity "warning" on.
+
+With --cursor FILE a check that is stopped (Ctrl-C, or killed) goes on when it is called again, at the end of the last
+file of the log that was compared or later; what was found before is counted and not printed again. The file is removed
+when the check is through. A store with the transactions of 3.1, or with batch queues, is checked from its start.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.with(args[0], func(d *inspect.Dir) error {
@@ -33,6 +36,10 @@ severity "info", and left out without --all. The exit status is 1 from severity 
 				o.Stats = stats
 				bar := a.progress()
 				o.Progress = bar.update
+				place := &checkCursor{file: cursor}
+				if err := place.open(&o); err != nil {
+					return err
+				}
 				kinds := make(map[inspect.Kind]*kindCount)
 				for f, err := range d.Check(cmd.Context(), o) {
 					bar.clear()
@@ -45,7 +52,7 @@ severity "info", and left out without --all. The exit status is 1 from severity 
 					}
 				}
 				bar.clear()
-				if err := cmd.Context().Err(); err != nil {
+				if err := place.close(cmd.Context()); err != nil {
 					return err
 				}
 				return a.summary(stats, kinds)
@@ -56,6 +63,7 @@ severity "info", and left out without --all. The exit status is 1 from severity 
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "print findings of severity info as well")
 	f.IntVar(&o.Max, "max", 100, "findings of one kind in one file that are printed; -1: all")
+	f.StringVar(&cursor, "cursor", "", "file to note in how far the check came when it is stopped, and to go on from")
 	f.StringVar(&o.DelayLevels, "delay-levels", "", "messageDelayLevel of the broker, by which delivery times are computed")
 	return cmd
 }
@@ -152,43 +160,4 @@ func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount) 
 	}
 	say("verdict", "%s: %d errors, %d warnings, %d infos", verdict, n[inspect.Error], n[inspect.Warning], n[inspect.Info])
 	return nil
-}
-
-// progress is a line on a terminal that says how far something is.
-type progress struct {
-	app   *app
-	on    bool
-	shown bool
-	began time.Time
-	last  time.Time
-}
-
-// progress makes one that shows nothing unless the standard error is a terminal.
-func (a *app) progress() *progress {
-	p := &progress{app: a, began: time.Now()}
-	if f, ok := a.errOut.(*os.File); ok {
-		info, err := f.Stat()
-		p.on = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
-}
-
-func (p *progress) update(done, total int64) {
-	now := time.Now()
-	if !p.on || now.Sub(p.last) < 200*time.Millisecond {
-		return
-	}
-	p.last, p.shown = now, true
-	spent := now.Sub(p.began)
-	rate := float64(done) / max(spent.Seconds(), 0.001)
-	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(p.app.errOut, "\r\x1b[K%3d%% of %d MB, %.0f MB/s, %v left", done*100/max(total, 1), total>>20, rate/(1<<20), left)
-}
-
-// clear takes the line away.
-func (p *progress) clear() {
-	if p.shown {
-		fmt.Fprint(p.app.errOut, "\r\x1b[K")
-		p.shown = false
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,11 +90,14 @@ func transcript(t *testing.T, args []string) []string {
 	return lines
 }
 
-// Each verb has its place in the document.
+// Each verb that looks at a directory or mends it has its place in the document.
 func TestOperatingDocNamesEveryVerb(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "operating.md"))
 	require.NoError(t, err)
+	clients := []string{"send", "consume"}
 	for _, cmd := range newApp(nil, nil).verbs() {
-		require.Regexp(t, "`"+cmd.Name()+"[ `]", string(text), "the verb %s", cmd.Name())
+		if strings.Contains(cmd.Use, "DIR") && !slices.Contains(clients, cmd.Name()) {
+			require.Regexp(t, "`"+cmd.Name()+"[ `]", string(text), "the verb %s", cmd.Name())
+		}
 	}
 }

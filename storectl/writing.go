@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +40,8 @@ func (a *app) watch(o *rocketstore.Options) *progress {
 	phase := ""
 	o.Recovery.Progress = func(now string, done, total int64) {
 		if now != phase {
-			phase, bar.began = now, time.Now()
+			phase = now
+			bar.again()
 		}
 		bar.update(done, total)
 	}
