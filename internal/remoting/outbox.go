@@ -15,6 +15,7 @@ type outbox struct {
 	mu     sync.Mutex
 	buf    []byte        // not yet taken by the writer
 	spare  []byte        // for the next buf, after the writer gave it back
+	large  sync.Pool     // *[]byte that are too large to be kept for long: the garbage collector takes them from an idle connection
 	queued int64         // bytes ever put
 	room   chan struct{} // closed when buf is taken; nil if nobody waits
 	ending bool          // no more puts; the writer ends when buf is empty
@@ -88,6 +89,11 @@ func (o *outbox) take() (b []byte, done bool) {
 	}
 	b = o.buf
 	o.buf, o.spare = o.spare[:0], nil
+	if len(b) > keepBuffer && o.buf == nil {
+		if large, ok := o.large.Get().(*[]byte); ok {
+			o.buf = (*large)[:0]
+		}
+	}
 	o.freeWaiters()
 	return b, false
 }
@@ -98,7 +104,9 @@ func (o *outbox) give(b []byte) {
 	defer o.mu.Unlock()
 	if cap(b) <= keepBuffer {
 		o.spare = b[:0]
+		return
 	}
+	o.large.Put(&b)
 }
 
 // freeWaiters wakes the senders that wait for room. The caller holds mu.
