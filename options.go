@@ -59,7 +59,8 @@ type Options struct {
 	Sync commitlog.SyncPolicy
 	// FlushEvery bounds what a power cut may lose under SyncInterval. Default: the dialect's, 500 ms or 1 s.
 	FlushEvery time.Duration
-	// Write is the way bytes reach the commit log's files. Default mappedfile.Mapped.
+	// Write is the way bytes reach the commit log's files. Default mappedfile.Mapped, and under commitlog.SyncGroup
+	// mappedfile.Pwrite, of which a sync costs less (docs/performance.md). Readers map the files in either case.
 	Write mappedfile.WriteMode
 	// Sparse leaves the commit log's segments without reserved blocks, but for a step ahead of writing.
 	Sparse bool
@@ -95,6 +96,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if c.CheckpointEvery == 0 {
 		c.CheckpointEvery = time.Minute
+	}
+	if c.Sync == commitlog.SyncGroup && c.Write == mappedfile.Mapped {
+		c.Write = mappedfile.Pwrite
 	}
 	if c.MaxMapped == 0 {
 		c.MaxMapped = 8192

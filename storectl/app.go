@@ -40,7 +40,7 @@ func (a *app) verbs() []*cobra.Command {
 		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
 		a.namesrv(), a.broker(), a.send(), a.trace(),
 		a.consume(),
-		a.swap(), a.repair(), a.report(), a.serve(),
+		a.swap(), a.repair(), a.report(), a.serve(), a.bench(),
 	}
 }
 
