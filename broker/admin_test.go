@@ -43,7 +43,7 @@ func topicFields(name string, read, write, perm int) []remoting.Field {
 	}
 }
 
-func TestTopicsAreMadeChangedAndDeleted(t *testing.T) { // R-G-34, protocol.md 6
+func TestTopicsAreMadeChangedAndDeleted(t *testing.T) { // R-G-34, R-G-16, protocol.md 6
 	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
 		p := w.peer()
 		p.admin(remoting.Success, remoting.CreateTopic, "", topicFields("T", 2, 2, 6)...)

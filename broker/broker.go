@@ -69,6 +69,9 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // also where there is nothing to recover, which would take no time
+	}
 	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld)}
 	b.began = time.Now()
 	b.current.Store(&b.opts)

@@ -132,7 +132,7 @@ func TestAStoppedBrokerServesNobody(t *testing.T) { // R-F-05, R-G-09
 	})
 }
 
-func TestPropertiesOfTheOriginal(t *testing.T) { // R-G-01, protocol.md 16
+func TestPropertiesOfTheOriginal(t *testing.T) { // R-G-01, R-F-28 (a slave is refused), protocol.md 16
 	var o broker.Options
 	unknown, err := o.SetProperties("brokerName=b\nbrokerIP1=10.0.0.1\nlistenPort=0\nnamesrvAddr=a:1; b:2\nautoCreateTopicEnable=false\n" +
 		"flushDiskType=SYNC_FLUSH\nmapedFileSizeCommitLog=1048576\nstorePathRootDir=/s\nstorePathCommitLog=/s/commitlog\ndeleteWhen=04;16\n" +

@@ -58,7 +58,7 @@ func TestStoredPropertiesFollowTheLine(t *testing.T) { // protocol.md 16
 	}
 }
 
-func TestSendsAreCheckedInOrder(t *testing.T) { // R-D-134, protocol.md 4.2
+func TestSendsAreCheckedInOrder(t *testing.T) { // R-D-134, R-G-16, R-G-31 (pop, any time), protocol.md 4.2
 	o := small("4.9")
 	o.RejectTransactions = true
 	inWorld(t, o, func(t *testing.T, w *world) {
