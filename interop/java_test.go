@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,26 +112,23 @@ var builtJava = sync.OnceValues(func() (string, error) {
 	if isBuilt(dir) {
 		return dir, nil
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o750), os.RemoveAll(dir)); err != nil {
-		return "", err
-	}
-	aside, err := os.MkdirTemp(filepath.Dir(dir), "building-") // and its name once it is whole
+	lock, err := lockedFile(dir + ".lock") // one process builds, the others wait
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(aside) }()
+	defer func() { _ = lock.Close() }()
+	if isBuilt(dir) {
+		return dir, nil
+	}
 	// Without the network when all artifacts are there already, else with it.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for _, mode := range []string{"-o", "-U"} {
-		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", mode, "-Dbuild.root="+aside, "package")
+		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", mode, "-Dbuild.root="+dir, "package")
 		cmd.Dir = "java"
 		var out []byte
 		if out, err = cmd.CombinedOutput(); err == nil {
-			if err = os.Rename(aside, dir); err != nil && isBuilt(dir) { // another process was faster
-				err = nil
-			}
-			return dir, err
+			return dir, nil
 		}
 		err = fmt.Errorf("mvn %s package: %w\n%s", mode, err, out)
 	}
@@ -149,6 +147,21 @@ func sourceSum(dir string) (string, error) {
 		return err
 	})
 	return hex.EncodeToString(h.Sum(nil))[:16], err
+}
+
+// lockedFile opens a file that no other process has locked; closing it ends that.
+func lockedFile(name string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func isBuilt(dir string) bool {
