@@ -33,14 +33,22 @@ func newApp(stdout, stderr io.Writer) *app {
 	return &app{out: bufio.NewWriterSize(stdout, 64<<10), errOut: stderr}
 }
 
-// verbs are the commands, one file each. A new one is a line here.
-func (a *app) verbs() []*cobra.Command {
-	return []*cobra.Command{
-		a.identify(), a.check(), a.explain(), a.tail(), a.why(), a.stat(), a.top(), a.diff(), a.cat(), a.queues(), a.index(), a.get(), a.export(), a.importRecords(), a.carve(), a.snapshot(), a.tx(), a.rebuild(),
-		a.recover(), a.plan(), a.put(), a.demo(), a.expire(),
-		a.namesrv(), a.broker(), a.send(), a.trace(),
-		a.consume(),
-		a.swap(), a.repair(), a.report(), a.serve(), a.bench(),
+// group is a sort of verbs in the help.
+type group struct {
+	id, title string
+	verbs     []*cobra.Command
+}
+
+// groups are the commands, one file each, in the order of the help. A new one is a word here.
+func (a *app) groups() []group {
+	return []group{
+		{"look", "Look at a store, and change nothing:", []*cobra.Command{
+			a.identify(), a.check(), a.explain(), a.stat(), a.top(), a.diff(), a.queues(), a.index(), a.tx(), a.plan(), a.report(), a.serve(),
+		}},
+		{"find", "Find messages:", []*cobra.Command{a.cat(), a.get(), a.why(), a.trace(), a.tail()}},
+		{"take", "Take messages out, and in again:", []*cobra.Command{a.export(), a.importRecords(), a.carve(), a.snapshot()}},
+		{"mend", "Make files anew, and mend:", []*cobra.Command{a.rebuild(), a.swap(), a.repair(), a.recover(), a.expire()}},
+		{"run", "Run and use brokers:", []*cobra.Command{a.namesrv(), a.broker(), a.put(), a.send(), a.consume(), a.demo(), a.bench()}},
 	}
 }
 
@@ -58,16 +66,21 @@ be looked at. Findings go to the standard error, with --json as lines {"finding"
 the offset in a finding is that in the file it names.
 
 DIR is the broker's storePathRootDir, the folder that holds commitlog; for the verbs
-that only read, except plan and expire --dry-run, a zip archive of it will do.`,
+that only read, except plan and expire --dry-run, a zip or tar archive of it will do.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object per line")
 	root.SetArgs(args)
 	root.SetOut(a.out)
 	root.SetErr(stderr)
-	root.AddCommand(a.verbs()...)
+	for _, g := range a.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, verb := range g.verbs {
+			verb.GroupID = g.id
+		}
+		root.AddCommand(g.verbs...)
+	}
 	err := root.ExecuteContext(ctx)
 	if err = errors.Join(err, a.out.Flush()); err != nil {
 		a.trouble(err)

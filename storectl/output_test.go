@@ -81,7 +81,7 @@ func TestAZipArchiveOfAStoreIsRead(t *testing.T) {
 	}
 	var stderr strings.Builder
 	require.Equal(t, statusTrouble, run(t.Context(), []string{"cat", filepath.Join(dir, "checkpoint")}, io.Discard, &stderr))
-	require.Contains(t, stderr.String(), "neither a directory nor a zip archive")
+	require.Contains(t, stderr.String(), "neither a zip archive nor a tar archive")
 }
 
 func TestALogThatCannotBeReadIsTroubleToIdentify(t *testing.T) {

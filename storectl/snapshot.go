@@ -81,8 +81,11 @@ func (s *snapshotDir) Share(name string) error {
 	}
 	// Where a name of the store is a link, the file behind it is meant.
 	source, err := filepath.EvalSymlinks(filepath.Join(s.from, filepath.FromSlash(name)))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if err != nil {
+		return errors.ErrUnsupported // an archive
 	}
 	p, err := s.path(name)
 	if err != nil {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"archive/zip"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -26,7 +24,7 @@ func (r *reading) flags(cmd *cobra.Command) {
 	f.Int32Var(&r.sizes.IndexEntries, "index-entries", 0, "fail unless the index files have room for this many entries")
 }
 
-// with opens a store directory, or a zip archive of one, for reading and gives it to f.
+// with opens a store directory, or a zip or tar archive of one, for reading and gives it to f.
 func (r *reading) with(name string, f func(*inspect.Dir) error) (err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -34,12 +32,12 @@ func (r *reading) with(name string, f func(*inspect.Dir) error) (err error) {
 	}
 	fsys := os.DirFS(name)
 	if info.Mode().IsRegular() {
-		z, err := zip.OpenReader(name)
+		archive, err := os.Open(name)
 		if err != nil {
-			return fmt.Errorf("%s: neither a directory nor a zip archive: %w", name, err)
+			return err
 		}
-		defer func() { err = errors.Join(err, z.Close()) }()
-		if fsys, err = inArchive(z); err != nil {
+		defer func() { err = errors.Join(err, archive.Close()) }()
+		if fsys, err = inspect.OpenArchive(archive, info.Size()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -51,16 +49,4 @@ func (r *reading) with(name string, f func(*inspect.Dir) error) (err error) {
 		return err
 	}
 	return f(d)
-}
-
-// inArchive is the store in an archive, which may hold it as its only folder.
-func inArchive(fsys fs.FS) (fs.FS, error) {
-	names, err := fs.ReadDir(fsys, ".")
-	if err != nil || len(names) != 1 || !names[0].IsDir() {
-		return fsys, err
-	}
-	if _, err := inspect.Open(fsys); err == nil {
-		return fsys, nil
-	}
-	return fs.Sub(fsys, names[0].Name())
 }
