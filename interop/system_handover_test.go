@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/properties"
 	"github.com/rocketstore/rocketstore/namesrv"
 )
 
@@ -56,12 +57,12 @@ func (s *systemTurns) real(t *testing.T, f func()) {
 func (s *systemTurns) ours(t *testing.T, program string, f func()) {
 	t.Helper()
 	home := t.TempDir()
-	text := fmt.Sprintf("brokerName=broker-a\nlistenPort=10911\nnamesrvAddr=%s\n", s.ns.addr)
+	text := fmt.Appendf(nil, "brokerName=broker-a\nlistenPort=10911\nnamesrvAddr=%s\n", s.ns.addr)
 	for name, value := range s.settings() {
-		text += name + "=" + value + "\n"
+		text = properties.Append(text, name, value)
 	}
 	p := &brokerProcess{name: "broker-a", config: filepath.Join(home, "broker.conf"), program: program, log: &tail{}}
-	require.NoError(t, os.WriteFile(p.config, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(p.config, text, 0o600))
 	p.start(t)
 	t.Cleanup(func() { p.end(t, syscall.SIGKILL) })
 	eventually(t, patience, &javaProcess{log: p.log}, "registration", func() bool { return len(s.ns.brokers(t, "TBW102")) == 1 })
