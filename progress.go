@@ -32,16 +32,20 @@ func (s *Store) loadConfig() error {
 }
 
 // saveConfig writes them back, where they changed. The log comes first: what is noted as delivered or read must not be lost.
+// Nobody waits for the device meanwhile: what is written is a copy, which the sync after it covers.
 func (s *Store) saveConfig() error {
 	if err := s.engine.advance(); err != nil {
 		return err
 	}
+	s.saveMu.Lock()
+	defer s.saveMu.Unlock()
 	s.configMu.Lock()
-	defer s.configMu.Unlock()
+	copies := []config.Table{config.Freeze(s.offsets), config.Freeze(s.delayed)}
+	s.configMu.Unlock()
 	if _, _, err := s.log.Sync(); err != nil {
 		return err
 	}
-	for _, t := range []config.Table{s.offsets, s.delayed} {
+	for _, t := range copies {
 		if err := config.Save[mappedfile.File](s.fsys, t); err != nil {
 			return err
 		}

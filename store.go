@@ -52,7 +52,8 @@ type Store struct {
 	waiters    atomic.Int32          // how many sleep
 	checkMu    sync.Mutex            // held while a checkpoint is made
 	checkpoint recovery.Checkpoint   // guarded by checkMu
-	configMu   sync.Mutex            // guards offsets and delayed
+	saveMu     sync.Mutex            // held while the two tables are written; before configMu
+	configMu   sync.Mutex            // guards offsets and delayed; never held while the device is waited for
 	offsets    *config.ConsumerOffsets
 	delayed    *config.DelayOffsets
 	notices    []recovery.Warning // of loading them; set by Open

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"log"
 
 	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -38,4 +39,20 @@ func ExampleMap() {
 	// Output:
 	// 16 2
 	// 1 8
+}
+
+func ExampleFreeze() {
+	disk, offsets := memfs.New(), &config.ConsumerOffsets{}
+	offsets.Set("Orders", "readers", 0, 7)
+	asItIs := config.Freeze(offsets)
+	offsets.Set("Orders", "readers", 0, 8) // by somebody else, meanwhile
+	if err := config.Save[mappedfile.File](disk, asItIs); err != nil {
+		log.Fatal(err)
+	}
+	read := &config.ConsumerOffsets{}
+	if _, err := config.Load[mappedfile.File](disk, read); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(read.At("Orders", "readers", 0))
+	// Output: 7 true
 }

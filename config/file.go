@@ -146,6 +146,16 @@ func Save[F File](fsys FS[F], t Table) error {
 	return errors.Join(fsys.SyncDir("config"), fsys.SyncDir("."))
 }
 
+// Freeze is a table as it is now: a copy for [Save], while the table itself may change.
+func Freeze(t Table) Table { return frozen{t, t.encode()} }
+
+type frozen struct {
+	Table
+	v value
+}
+
+func (f frozen) encode() value { return f.v }
+
 // readable says whether the bytes are a table of that kind.
 func readable(b []byte, t Table) bool {
 	v, err := parse(string(b))

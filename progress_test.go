@@ -1,0 +1,47 @@
+package rocketstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
+	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/message"
+)
+
+// Whoever reads or commits a consumer's progress does not wait for the device while it is written: here each operation of the
+// device asks for it, and would wait for ever. What is committed meanwhile is in the next file.
+func TestProgressIsNotHeldUpByItsWriting(t *testing.T) {
+	fsys := &hooked{FS: memfs.New()}
+	o := small()
+	o.FS = fsys
+	s, err := rocketstore.Open("", o)
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), &message.Message{Topic: "T", Body: []byte("one")})
+	require.NoError(t, err)
+	s.SetConsumerOffset("T", "CG", 0, 1)
+	waits := 0
+	fsys.hooks = append(fsys.hooks, func(c *call) {
+		if c.op == crashfs.OpRename && strings.HasPrefix(c.name, "config/consumerOffset") {
+			waits++
+			_, ok := s.ConsumerOffset("T", "CG", 0)
+			require.True(t, ok)
+			s.SetConsumerOffset("T", "CG", 0, 2)
+		}
+	})
+	require.NoError(t, s.SaveConsumerOffsets())
+	require.Positive(t, waits)
+	fsys.hooks = nil
+	at, _ := s.ConsumerOffset("T", "CG", 0)
+	require.Equal(t, int64(2), at)
+	require.NoError(t, s.Close(t.Context()))
+	o.ReadOnly = true
+	s, err = rocketstore.Open("", o)
+	require.NoError(t, err)
+	at, _ = s.ConsumerOffset("T", "CG", 0)
+	require.Equal(t, int64(2), at)
+	require.NoError(t, s.Close(t.Context()))
+}
