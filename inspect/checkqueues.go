@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -242,7 +243,7 @@ func (c *checkQueues) place(r *LogRecord, p recovery.Placement) error {
 		return err
 	}
 	switch {
-	case len(q.Segments) > 0 && i*consumequeue.UnitSize < q.Segments[0].Start:
+	case len(q.Segments) > 0 && unitPos(i) < q.Segments[0].Start:
 		q.before = q.before.add(r, i)
 	case !ok || u == consumequeue.Unit{}:
 		if i >= q.end {
@@ -341,9 +342,17 @@ func (c *checkQueues) touch(q *queueCheck) {
 	c.open[oldest] = q
 }
 
+// unitPos is where in its queue a unit lies, in bytes. A damaged record may say any queue offset.
+func unitPos(index int64) int64 {
+	if index > math.MaxInt64/consumequeue.UnitSize {
+		return math.MaxInt64
+	}
+	return max(index, 0) * consumequeue.UnitSize
+}
+
 // atUnit completes a finding about a unit.
 func (c *checkQueues) atUnit(q *queueCheck, index int64, f Finding) Finding {
-	f.File, f.Offset = q.Dir, index*consumequeue.UnitSize
+	f.File, f.Offset = q.Dir, unitPos(index)
 	if n, ok := segmentOf(q.Segments, f.Offset); ok {
 		f.File, f.Offset = q.Segments[n].File, f.Offset-q.Segments[n].Start
 	}
