@@ -14,7 +14,7 @@ import (
 // citation is how a comment names a section of a document: "formats.md 5.4", "design.md section 4", "protocol.md §§4".
 // The E numbers are the rows of the protocol's list of corrections.
 var (
-	document = regexp.MustCompile(`\b([a-z]+\.md)\b`)
+	document = regexp.MustCompile(`\b([a-z][a-z-]*\.md)\b`)
 	citation = regexp.MustCompile(`\b([a-z]+\.md),? (?:§§?|sections? )?(E?[0-9]+(?:\.[0-9]+)?)`)
 )
 
