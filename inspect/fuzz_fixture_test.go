@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"encoding/binary"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,10 +52,7 @@ func FuzzCheckOfFixtures(f *testing.F) {
 	f.Add(uint8(2), []byte{0, 1, 0, 1, 0, 3, 0x80})
 	f.Fuzz(func(t *testing.T, which uint8, changes []byte) {
 		s := stores[int(which)%len(stores)]
-		changed := fstest.MapFS{}
-		for name, file := range s.files {
-			changed[name] = file
-		}
+		changed := maps.Clone(s.files)
 		for range 8 {
 			if len(changes) < 7 {
 				break
