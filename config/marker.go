@@ -58,7 +58,16 @@ func LoadMarker[F File](fsys FS[F]) (m *Marker, err error) {
 	if err := json.Unmarshal(b[:n], m); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", MarkerFile, fs.ErrNotExist, err)
 	}
+	if !m.sound() {
+		return nil, fmt.Errorf("%s: %w: it has sizes that no store has", MarkerFile, fs.ErrNotExist)
+	}
 	return m, nil
+}
+
+// sound says whether the sizes are those of files that can be.
+func (m *Marker) sound() bool {
+	return m.SegmentSize >= 0 && m.IndexSlots >= 0 && m.IndexEntries >= 0 && m.QueueSegmentSize >= 0 && m.QueueSegmentSize%20 == 0 &&
+		m.StateSegmentSize >= 0 && m.StateSegmentSize%24 == 0 && m.RedoSegmentSize >= 0 && m.RedoSegmentSize%20 == 0
 }
 
 // SaveMarker writes the note, so that after a crash either the old or the new one is there.

@@ -327,7 +327,7 @@ func (p *planner) conclude() error {
 			Text: fmt.Sprintf("%d records behind the end at %d are left over from an earlier cut", w.beyond.Stale, w.end),
 		})
 	}
-	if w.last < 0 && w.end == p.d.LogStart {
+	if w.last < 0 && w.end == p.d.LogStart && p.d.Refused == nil {
 		p.emptyLog()
 	}
 	p.placesTaken()
