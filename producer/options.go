@@ -125,7 +125,8 @@ type Options struct {
 	// Dispatcher takes the records instead of the asynchronous one.
 	Dispatcher trace.Dispatcher
 
-	// Dialect is the line whose clients' constants are the defaults. Default 4.9.
+	// Dialect is the line whose clients' constants are the defaults. Default 4.9. Brokers of 3.1 need theirs: they leave the requests of
+	// later lines without an answer.
 	Dialect *dialect.Dialect
 	// Logger receives what goes wrong, and at debug level each send's result. Default: discard.
 	Logger *slog.Logger
