@@ -360,6 +360,7 @@ func (s *snapshotter) cutUnits(name string) (err error) {
 		size = consumequeue.BatchUnitSize
 	}
 	buf := make([]byte, 512*size)
+	hole := int64(-1) // where zeros begin that have had a unit before them
 	for pos := int64(0); ; pos += int64(len(buf)) {
 		n, err := f.ReadAt(buf, pos)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -370,10 +371,20 @@ func (s *snapshotter) cutUnits(name string) (err error) {
 			if err != nil {
 				return err
 			}
-			if u == (consumequeue.Unit{}) || u.IsFiller() || u.Size > 0 && u.PhysicalOffset >= 0 && u.PhysicalOffset < s.out.LogEnd {
+			zero, here := u == (consumequeue.Unit{}), pos+int64(at)
+			switch {
+			case zero && hole < 0 && here > 0:
+				hole = here
+			case !zero && hole >= 0:
+				if err := s.fill(name, f, hole, here); err != nil {
+					return err
+				}
+				hole = -1
+			}
+			if zero || u.IsFiller() || u.Size > 0 && u.PhysicalOffset >= 0 && u.PhysicalOffset < s.out.LogEnd {
 				continue
 			}
-			if _, err := f.WriteAt(make([]byte, size), pos+int64(at)); err != nil {
+			if _, err := f.WriteAt(make([]byte, size), here); err != nil {
 				return err
 			}
 		}
@@ -381,6 +392,27 @@ func (s *snapshotter) cutUnits(name string) (err error) {
 			return nil
 		}
 	}
+}
+
+// fill copies a stretch of units again that was zero in the copy with units behind it: the copying passed it before it was written,
+// and what came next after. What is zero in the store stays so.
+func (s *snapshotter) fill(name string, to SnapshotFile, from, end int64) error {
+	const most = 1 << 20
+	f, err := s.dir.open(name)
+	if errors.Is(err, fs.ErrNotExist) || end-from > most {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	b := make([]byte, end-from)
+	n, err := f.ReadAt(b, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, err = to.WriteAt(b[:n], from)
+	return err
 }
 
 // cutIndex makes slots that begin with an entry beyond those that the header counts begin with the one before it.
