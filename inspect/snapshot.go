@@ -254,6 +254,13 @@ func (s *snapshotter) log(ctx context.Context) error {
 			s.out.LogEnd = seg.End()
 			continue
 		}
+		if seg.Start > last && s.out.LogEnd < seg.Start {
+			// The log ends before this file. What was written to it meanwhile has a gap before it in the backup.
+			if err := s.empty(seg); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := s.lastSegment(seg); err != nil {
 			return err
 		}
@@ -262,6 +269,16 @@ func (s *snapshotter) log(ctx context.Context) error {
 		return s.to.Mkdir(commitLogDir)
 	}
 	return nil
+}
+
+// empty makes a file of the log with nothing in it.
+func (s *snapshotter) empty(seg Segment) error {
+	f, err := s.to.Create(seg.File, seg.Length)
+	if err != nil {
+		return err
+	}
+	s.out.Copied++
+	return f.Close()
 }
 
 // lastSegment copies the file of the log that is being written, or one made ahead.
