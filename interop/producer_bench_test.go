@@ -35,7 +35,7 @@ func benchPeers(b *testing.B) string {
 	go func() { served <- s.Serve(ctx, l) }()
 	b.Cleanup(func() {
 		cancel()
-		_ = <-served
+		<-served
 	})
 	o := broker.Options{Name: "bench", Port: -1, NameServers: []string{l.Addr().String()}, Dir: b.TempDir()}
 	o.Store.SegmentSize = 256 << 20
