@@ -71,6 +71,7 @@ func plantedBugs() []plantedBug {
 // A suite that passes whatever the code does proves nothing: each planted bug is caught with at least half of the seeds. (A
 // hundred of them in .ci/run.)
 func TestCrashImagesCatchPlantedBugs(t *testing.T) {
+	t.Parallel()
 	for _, bug := range plantedBugs() {
 		t.Run(bug.name, func(t *testing.T) {
 			caught, planted, first := 0, 0, error(nil)

@@ -68,6 +68,7 @@ func (s *smallHistory) subsetsOf(t *testing.T, cut int) (steps int, n tally, err
 // Of small histories the power is cut after every single step, and all states of the disk are looked at, or as many as
 // the flag says (R-E-081).
 func TestCrashOfSmallHistoriesAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, s := range smallHistories() {
 		t.Run(s.name, func(t *testing.T) {
 			steps, sum, err := s.subsetsOf(t, whole)

@@ -88,6 +88,7 @@ func historyOf(t *testing.T, seed uint64, change func(*history)) (cut int, n tal
 
 // TestCrashImages cuts the power in the middle of seeded histories and looks at what recovery makes of the disk.
 func TestCrashImages(t *testing.T) {
+	t.Parallel()
 	if *crashSeed != 0 {
 		_, n, err := imagesOf(t, *crashSeed, *crashStep, func(h *history) {
 			h.trace = t.Logf

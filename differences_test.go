@@ -20,6 +20,7 @@ import (
 // What the real stores made of each golden store, and what we make of it, differs only as the table of docs/recovery.md says,
 // a line for each difference.
 func TestDifferencesFromTheRealStoresAreListed(t *testing.T) {
+	t.Parallel()
 	var rows []string
 	for _, name := range golden.Names() {
 		rows = append(rows, differences(t, name)...)

@@ -262,6 +262,7 @@ func copyOf(all map[string]map[int64]int64) map[string]map[int64]int64 {
 // Files of the state table and the redo log go with the messages they are about, never one with an open transaction whose
 // message is there; numbers and open transactions are the same after a clean stop and after a kill (R-B-61, R-B-62, R-B-52).
 func TestExpireKeepsOpenTransactionsOfTheStateTable(t *testing.T) {
+	t.Parallel()
 	for segments := range int64(4) {
 		t.Run(strconv.FormatInt(segments+1, 10), func(t *testing.T) { expireTransactions(t, (segments+1)*4096) })
 	}
@@ -361,6 +362,7 @@ func expireTransactions(t *testing.T, keep int64) {
 
 // The minimum offsets after the oldest files of a real store went are what formats.md 13 and 5.4 make of its units.
 func TestExpireOfRealStores(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"rocketmq-3.1.4/clean", "rocketmq-4.9.7/clean", "rocketmq-5.3.3/clean", "rocketmq-5.3.3/lmq"} {
 		t.Run(name, func(t *testing.T) {
 			exp := golden.Load(t, name)

@@ -25,6 +25,7 @@ import (
 // No checksum covers a record's queue offset. One that is more than the log has room for moves neither the record nor the
 // queue's end, and fills no disk, with queues and without (R-E-043, R-E-078).
 func TestAWildQueueOffsetLeavesTheQueueAsItIs(t *testing.T) {
+	t.Parallel()
 	for _, wild := range []uint64{2000, 100_000, 10_000_000, 1 << 24, 1 << 48, 1<<48 + 1, math.MaxInt64, 1 << 63} {
 		for _, clean := range []bool{true, false} {
 			for _, queues := range []bool{true, false} {

@@ -97,6 +97,7 @@ func remove(t *testing.T, name string) {
 // TestEachWarning harms a store in each way that recovery warns of, and finds the warning with its file, and the choice that
 // goes with it.
 func TestEachWarning(t *testing.T) {
+	t.Parallel()
 	const log0 = "commitlog/00000000000000000000"
 	flip := func(t *testing.T, name string, at int64) {
 		b, err := os.ReadFile(name)

@@ -18,6 +18,7 @@ import (
 // Whatever stands in the place of one of the store's files or folders is refused with its name before anything is changed,
 // and nobody waits for the other end of a named pipe.
 func TestWhatStandsInThePlaceOfAFileIsRefused(t *testing.T) {
+	t.Parallel()
 	things := map[string]func(name string) error{
 		"folder": func(name string) error { return os.Mkdir(name, 0o700) },
 		"pipe":   func(name string) error { return syscall.Mkfifo(name, 0o600) },

@@ -22,6 +22,7 @@ import (
 // Queues that are made again are those that the real broker wrote, to the byte, whole and after either kind of stop, units
 // of delayed messages with their delivery times. 4.9.7 brings back 112 of 401 after a kill, with tag hashes for the times.
 func TestQueuesMadeAgainAreTheRealOnes(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{"rocketmq-4.9.7/", "rocketmq-5.3.3/"} {
 		for harmed, whole := range map[string]string{"missing-cq": "clean", "missing-cq-abort": "abort", "abort-cqbehind": "abort"} {
 			t.Run(line+harmed, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // TestStartOfTheWalk shows where recovery begins to read the log, and why there (R-E-065, R-E-066): a store of six segments
 // whose records are 100 s apart from segment to segment, with a checkpoint made in the fourth.
 func TestStartOfTheWalk(t *testing.T) {
+	t.Parallel()
 	const size = 4096
 	type store struct {
 		dir  string

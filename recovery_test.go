@@ -73,6 +73,7 @@ func writeAt(t *testing.T, name string, offset int64, b []byte) {
 
 // Whatever became of the derived files, they are made again from the log, after either kind of stop (R-E-066, R-E-068).
 func TestDerivedFilesAreMadeAgain(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		harm func(t *testing.T, dir string)

@@ -114,6 +114,7 @@ func TestZeroRetentionDeletesNothing(t *testing.T) {
 
 // Files go when they are old enough and the hour has come, the one that is written never (R-G-17).
 func TestAgedFilesGoAtTheirHours(t *testing.T) {
+	t.Parallel()
 	type look struct {
 		at   time.Duration
 		left []int

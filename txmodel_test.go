@@ -177,6 +177,7 @@ func (m *transactionModel) check(*rapid.T) {
 // Whatever is prepared, ended, checked, killed and reopened in whatever order: what is open is what the log says, each
 // commit is in its queue once, and in a state table each number is for ever (R-B-50 to R-B-52, R-B-60).
 func TestTransactionsFollowTheModel(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, line string) {
 		synctest.Test(t, func(t *testing.T) {
 			rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) { // wrapped: a bubble has no deadline

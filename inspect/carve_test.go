@@ -84,6 +84,7 @@ func (c *counting) ReadAt(b []byte, off int64) (int, error) {
 }
 
 func TestCarveReadsRubbishNotForEver(t *testing.T) {
+	t.Parallel()
 	// Heads of records one behind the other, of which each claims all the rest as its body.
 	const size = 256 << 10
 	image := make([]byte, size)

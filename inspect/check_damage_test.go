@@ -251,6 +251,7 @@ func transactionDamages() []planted {
 
 // R-E-095: each planted damage is found at its file and offset, and little else is said about it.
 func TestCheckFindsEachPlantedDamage(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for store, rows := range damages() {
 		whole := golden.Unpack(t, store)

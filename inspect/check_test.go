@@ -76,6 +76,7 @@ func known() map[string]map[inspect.Kind]int {
 // R-E-094, R-E-095: nothing is found in a store that a real broker stopped cleanly, and only what is wrong in the others.
 // Nothing is written either (R-E-014).
 func TestCheckFindsNothingWrongInGoldenStoresThatAreWhole(t *testing.T) {
+	t.Parallel()
 	for _, name := range golden.Names() {
 		t.Run(name, func(t *testing.T) {
 			dir, want := golden.Unpack(t, name), known()[name]
@@ -102,6 +103,7 @@ func TestCheckFindsNothingWrongInGoldenStoresThatAreWhole(t *testing.T) {
 
 // What a real broker's own recovery left is whole as well, but for what it loses: the keys of records before its start.
 func TestCheckOfStoresThatTheRealProgramRecovered(t *testing.T) {
+	t.Parallel()
 	// After a crash it removes the index and makes only a part again; it leaves bad records and their units behind the end; it
 	// takes a queue that is gone for one that begins late, and 4.9 forgets there what a delay level is.
 	left := map[string]map[inspect.Kind]int{

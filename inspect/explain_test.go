@@ -12,6 +12,7 @@ import (
 
 // R-E-096: file and position give record, field and value; nothing is written.
 func TestExplainNamesTheFieldOfAByte(t *testing.T) {
+	t.Parallel()
 	const tx = "transaction/redolog/TRANSACTION_REDOLOG_TOPIC_XXXX/0/00000000000000000500"
 	for _, tt := range []struct {
 		store, file string

@@ -14,6 +14,7 @@ import (
 
 // A zip archive's files can only be read from their start on.
 func TestAZipArchiveReadsLikeTheDirectory(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"rocketmq-4.9.7/abort-badcrc", "rocketmq-5.3.3/batchcq", "rocketmq-3.1.4/clean"} {
 		t.Run(name, func(t *testing.T) {
 			dir := golden.Unpack(t, name)

@@ -39,6 +39,7 @@ func open(t testing.TB, dir string) *inspect.Dir {
 // TestGoldenStores compares all that the files of all golden stores hold with what the real programs read in them
 // (R-E-048, R-E-092), and proves that looking changes nothing (R-E-014).
 func TestGoldenStores(t *testing.T) {
+	t.Parallel()
 	for _, name := range golden.Names() {
 		t.Run(name, func(t *testing.T) {
 			dir, want := golden.Unpack(t, name), golden.Load(t, name)

@@ -37,6 +37,7 @@ func sums(t *testing.T, dir, folder string) map[string]string {
 // State table and redo log that are made from the log of a clean store are Java's files byte for byte; after a crash of the
 // original each open transaction has the number that its message carries, and nothing else is open (R-B-50 to R-B-52).
 func TestTransactionFilesAreMadeAsJavaWroteThem(t *testing.T) {
+	t.Parallel()
 	equal := 0
 	for _, name := range golden.Names("3.1.4") {
 		exp, base := golden.Load(t, name), filepath.Base(name)

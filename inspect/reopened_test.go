@@ -31,6 +31,7 @@ type reopened struct {
 // TestStoresThatTheRealProgramRecoveredAreListed looks at the stores as recovery by the real program left them: rebuilt
 // queues with pre-blank fillers, cut logs whose tail is still there, index files made anew.
 func TestStoresThatTheRealProgramRecoveredAreListed(t *testing.T) {
+	t.Parallel()
 	for _, name := range golden.Names("4.9.7", "5.3.3") {
 		base := filepath.Base(name)
 		if !strings.HasPrefix(base, "abort") && !strings.HasPrefix(base, "missing") || base == "abort-short" {

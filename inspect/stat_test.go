@@ -13,6 +13,7 @@ import (
 )
 
 func TestStatAccountsForEveryByteOfTheLog(t *testing.T) {
+	t.Parallel()
 	for _, name := range golden.Names() {
 		d, err := inspect.Open(os.DirFS(golden.Unpack(t, name)))
 		require.NoError(t, err)

@@ -72,6 +72,7 @@ func TestTransactionsOfGoldenStores(t *testing.T) {
 
 // Half and op messages in the log fold to the transactions that the store itself has as open (R-B-71).
 func TestHalfTransactionsOfGoldenStores(t *testing.T) {
+	t.Parallel()
 	open49 := 0
 	for _, name := range golden.Names("4.9.7", "5.3.3") {
 		base := filepath.Base(name)

@@ -26,6 +26,7 @@ func why(t *testing.T, dir string, q inspect.WhyRequest) *inspect.Why {
 
 // Each planted fault is the step at which the message stops, with the file and the offset of the fault.
 func TestWhyNamesTheFirstPlaceWhereTheWayBreaks(t *testing.T) {
+	t.Parallel()
 	const queue = "consumequeue/GoldenNormal/0/00000000000000000000"
 	change := func(file string, at int64, b ...byte) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
