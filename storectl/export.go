@@ -34,7 +34,7 @@ func (a *app) export() *cobra.Command {
 		Short: "Write the records of the commit log as JSON lines that lose nothing, for import",
 		Long: `Write the records of the commit log as JSON lines that lose nothing: each holds a whole record in base64, and in
 plain its topic, queue, offsets and store time. With --format raw the records stand one behind the other as in
-the log. "storectl import" makes a store of either again, or sends the messages to a broker. Damaged records are
+the log. "storectl import" makes a store of either again. Damaged records are
 left out; they are findings.
 
 --body plain unpacks compressed bodies, --body redacted puts "redacted: SIZE bytes, xxh64 HASH" in the place of
