@@ -276,19 +276,7 @@ func (b *Broker) startTimers() {
 
 // every runs f after first and then each period until the broker stops.
 func (b *Broker) every(first, period time.Duration, f func()) {
-	b.tasks.Go(func() {
-		timer := time.NewTimer(first)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-				f()
-				timer.Reset(period)
-			case <-b.ctx.Done():
-				return
-			}
-		}
-	})
+	b.tasks.Go(func() { remoting.Every(b.ctx, first, period, nil, f) })
 }
 
 func (b *Broker) saveOffsets() {

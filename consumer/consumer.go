@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/internal/client"
+	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
 // Consumer is a push consumer, one member of a group. Its methods may be called from many goroutines.
@@ -151,32 +152,17 @@ func (c *Consumer) begin() error {
 	}
 	c.isOpen.Store(true)
 	c.work.Go(c.rebalanceLoop)
-	c.work.Go(func() { c.every(2*c.opts.SaveEvery, c.opts.SaveEvery, func() { c.save(c.ctx) }) })
+	c.work.Go(func() { remoting.Every(c.ctx, 2*c.opts.SaveEvery, c.opts.SaveEvery, nil, func() { c.save(c.ctx) }) })
 	switch {
 	case !c.opts.Orderly:
 		for range c.opts.Workers {
 			c.work.Go(c.worker)
 		}
-		c.work.Go(func() { c.every(timeoutEvery, timeoutEvery, c.sendBackOverdue) })
+		c.work.Go(func() { remoting.Every(c.ctx, timeoutEvery, timeoutEvery, nil, c.sendBackOverdue) })
 	case !c.opts.Broadcast:
-		c.work.Go(func() { c.every(time.Second, lockEvery, c.renewLocks) })
+		c.work.Go(func() { remoting.Every(c.ctx, time.Second, lockEvery, nil, c.renewLocks) })
 	}
 	return nil
-}
-
-// every runs f after first and then each period until the consumer closes.
-func (c *Consumer) every(first, period time.Duration, f func()) {
-	timer := time.NewTimer(first)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			f()
-			timer.Reset(period)
-		case <-c.ctx.Done():
-			return
-		}
-	}
 }
 
 // sleep waits and says whether it did to the end.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/message"
 )
 
@@ -78,7 +79,7 @@ func StartPull(ctx context.Context, o *PullOptions) (*Puller, error) {
 	c.isOpen.Store(true)
 	p := &Puller{c: c, noSave: d.NoSave}
 	if !d.NoSave {
-		c.work.Go(func() { c.every(c.opts.SaveEvery, c.opts.SaveEvery, func() { c.save(c.ctx) }) })
+		c.work.Go(func() { remoting.Every(c.ctx, c.opts.SaveEvery, c.opts.SaveEvery, nil, func() { c.save(c.ctx) }) })
 	}
 	return p, nil
 }

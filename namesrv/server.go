@@ -116,19 +116,7 @@ func (s *Server) startTimers() {
 
 // every runs f after first and then each period until the server stops.
 func (s *Server) every(first, period time.Duration, f func()) {
-	s.timers.Go(func() {
-		timer := time.NewTimer(first)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-				f()
-				timer.Reset(period)
-			case <-s.ctx.Done():
-				return
-			}
-		}
-	})
+	s.timers.Go(func() { remoting.Every(s.ctx, first, period, nil, f) })
 }
 
 // scan removes the brokers that have not reported for too long, and closes their connections.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/message"
@@ -172,22 +171,6 @@ func (c *Client) Close() {
 	c.mu.Unlock()
 	c.rpc.Close()
 	c.work.Wait()
-}
-
-// every calls f after first, then each period, and whenever kick has a token, until the client is closed.
-func (c *Client) every(first, period time.Duration, kick <-chan struct{}, f func()) {
-	timer := time.NewTimer(first)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-kick:
-		case <-c.ctx.Done():
-			return
-		}
-		f()
-		timer.Reset(period)
-	}
 }
 
 // handle serves the requests of brokers.

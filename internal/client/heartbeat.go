@@ -63,7 +63,7 @@ func (c *Client) kickHeartbeat() {
 }
 
 func (c *Client) heartbeatLoop() {
-	c.every(time.Second, c.opts.HeartbeatEvery, c.beat, func() { c.Heartbeat(c.ctx) })
+	remoting.Every(c.ctx, time.Second, c.opts.HeartbeatEvery, c.beat, func() { c.Heartbeat(c.ctx) })
 }
 
 // Heartbeat tells all brokers of the client's groups now, and returns when they have answered or failed to within the call timeout.

@@ -99,7 +99,7 @@ const (
 
 // followAddressServer keeps the list as the address server has it.
 func (n *names) followAddressServer(ctx context.Context, web *http.Client) {
-	n.client.every(0, addressEvery, nil, func() {
+	remoting.Every(n.client.ctx, 0, addressEvery, nil, func() {
 		if err := n.fetchList(ctx, web); err != nil && ctx.Err() == nil {
 			n.client.opts.Logger.Warn("list of name servers", "url", n.client.opts.AddressServer, "err", err)
 		}

@@ -237,7 +237,7 @@ func (c *Client) lookUp(topic string) (*Route, error) {
 
 // refreshLoop keeps the routes of all topics in use.
 func (c *Client) refreshLoop() {
-	c.every(c.opts.RouteEvery, c.opts.RouteEvery, nil, func() {
+	remoting.Every(c.ctx, c.opts.RouteEvery, c.opts.RouteEvery, nil, func() {
 		topics := map[string]bool{}
 		c.routes.table.Range(func(topic, _ any) bool {
 			topics[topic.(string)] = true
