@@ -15,7 +15,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	goproducer "github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/broker"
@@ -36,7 +35,7 @@ func benchPeers(b *testing.B) string {
 	go func() { served <- s.Serve(ctx, l) }()
 	b.Cleanup(func() {
 		cancel()
-		assert.NoError(b, <-served)
+		require.NoError(b, <-served)
 	})
 	o := broker.Options{Name: "bench", Port: -1, NameServers: []string{l.Addr().String()}, Dir: b.TempDir()}
 	o.Store.SegmentSize = 256 << 20
