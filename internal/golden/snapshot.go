@@ -77,16 +77,8 @@ func Copy(tb testing.TB, dir string) string {
 }
 
 func copyTree(from, to string) error {
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	into, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer into.Close()
-	times := make(map[string]time.Time)
-	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	into := tree{dir: to, times: make(map[string]time.Time)}
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -99,23 +91,17 @@ func copyTree(from, to string) error {
 			return err
 		}
 		if d.IsDir() {
-			times[name] = info.ModTime()
-			return into.MkdirAll(name, 0o755)
+			return into.mkdir(name, info.ModTime())
 		}
 		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		return writeSparse(into, name, f, info.ModTime())
+		return into.file(name, f, info.ModTime())
 	})
 	if err != nil {
 		return err
 	}
-	for name, when := range times {
-		if err := into.Chtimes(name, when, when); err != nil {
-			return err
-		}
-	}
-	return nil
+	return into.finish()
 }

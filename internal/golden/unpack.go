@@ -71,16 +71,11 @@ func unpack(dir, archive string) error {
 	if err != nil {
 		return err
 	}
-	into, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer into.Close()
-	times := make(map[string]time.Time) // of directories: set last, since making files in them changes them
+	to := tree{dir: dir, times: make(map[string]time.Time)}
 	for t := tar.NewReader(z); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return to.finish()
 		}
 		if err != nil {
 			return err
@@ -88,12 +83,9 @@ func unpack(dir, archive string) error {
 		name := strings.TrimSuffix(h.Name, "/")
 		switch h.Typeflag {
 		case tar.TypeDir:
-			err = into.MkdirAll(name, 0o755)
-			times[name] = h.ModTime
+			err = to.mkdir(name, h.ModTime)
 		case tar.TypeReg:
-			if err = into.MkdirAll(filepath.Dir(name), 0o755); err == nil {
-				err = writeSparse(into, name, t, h.ModTime)
-			}
+			err = to.file(name, t, h.ModTime)
 		default:
 			err = fmt.Errorf("%s: unexpected type %q", h.Name, h.Typeflag)
 		}
@@ -101,17 +93,28 @@ func unpack(dir, archive string) error {
 			return err
 		}
 	}
-	for name, when := range times {
-		if err := into.Chtimes(name, when, when); err != nil {
+}
+
+// A tree is a directory that is being filled.
+type tree struct {
+	dir   string
+	times map[string]time.Time // of its directories: set last, since making files in them changes them
+}
+
+func (t *tree) mkdir(name string, when time.Time) error {
+	t.times[name] = when
+	return os.MkdirAll(filepath.Join(t.dir, name), 0o755)
+}
+
+// file writes r to a new file, with holes where a block is zero.
+func (t *tree) file(name string, r io.Reader, when time.Time) error {
+	if parent := filepath.Dir(name); t.times[parent].IsZero() {
+		if err := t.mkdir(parent, when); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// writeSparse writes r to a new file, with holes where a block is zero.
-func writeSparse(into *os.Root, name string, r io.Reader, when time.Time) error {
-	f, err := into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	path := filepath.Join(t.dir, name)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -138,5 +141,14 @@ func writeSparse(into *os.Root, name string, r io.Reader, when time.Time) error 
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return into.Chtimes(name, when, when)
+	return os.Chtimes(path, when, when)
+}
+
+func (t *tree) finish() error {
+	for name, when := range t.times {
+		if err := os.Chtimes(filepath.Join(t.dir, name), when, when); err != nil {
+			return err
+		}
+	}
+	return nil
 }
