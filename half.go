@@ -216,7 +216,7 @@ func (e *halfEngine) op(ctx context.Context, number int64) error {
 		Topic: OpTopicName, Body: strconv.AppendInt(digits[:0], number, 10), Properties: e.opProperties,
 	}, queue, false)
 	if res.Size > 0 {
-		e.set.op(res.QueueOffset, number)
+		e.set.op(res, number)
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func (e *halfEngine) read() error {
 		if err := e.passable(OpTopicName, at, err); err != nil {
 			return err
 		}
-		e.set.readOp(at, numbers)
+		e.set.readOp(at, numbers, u.PhysicalOffset)
 	}
 	e.set.setLoaded()
 	return nil

@@ -238,12 +238,14 @@ func TestForeignOpMessages(t *testing.T) {
 			foreignOp(t, s, "d", "3,")
 			foreignOp(t, s, "x", "2")
 			foreignOp(t, s, "d", "not a number,,-2,99999999999999999999")
+			foreignOp(t, s, "d", "5,6") // of half messages that come only now
 			again := foreignHalf(t, s, "a")
+			liar := foreignHalf(t, s, "e", message.PropertyPreparedQueueOffset, "9") // says it is a copy of a later one
 			if !live {
 				require.NoError(t, s.Abandon())
 				s = inMemory(t, fsys, "")
 			}
-			want := []int64{2, again.QueueOffset}
+			want := []int64{2, again.QueueOffset, liar.QueueOffset}
 			got := []int64{}
 			for _, tx := range openSet(t, s) {
 				got = append(got, tx.Number)

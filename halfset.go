@@ -69,6 +69,9 @@ func (h *half) describe(properties string) {
 			}
 		}
 	}
+	if h.first >= h.Number { // no copy lies before its first
+		h.first = -1
+	}
 	h.GroupHash = message.HashString(group)
 	if unique != "" {
 		h.key = unique + "\x00" + group
@@ -204,13 +207,14 @@ func (s *halfSet) remove(h *half) {
 	}
 }
 
-// settle takes out what an op message ends, and gives the greatest number that this concerns. The caller holds mu.
-func (s *halfSet) settle(number int64) int64 {
+// settle takes out what an op message at a physical offset ends, and gives the greatest number that this concerns. Half
+// messages behind it cannot be meant. The caller holds mu.
+func (s *halfSet) settle(number, op int64) int64 {
 	greatest := number
-	if h, ok := s.open.Get(&half{OpenTransaction: OpenTransaction{Number: number}}); ok {
+	if h, ok := s.open.Get(&half{OpenTransaction: OpenTransaction{Number: number}}); ok && h.PhysicalOffset < op {
 		s.remove(h)
 	}
-	if h, ok := s.byFirst[number]; ok {
+	if h, ok := s.byFirst[number]; ok && h.PhysicalOffset < op {
 		s.remove(h)
 		greatest = max(greatest, h.Number)
 	}
@@ -218,22 +222,22 @@ func (s *halfSet) settle(number int64) int64 {
 }
 
 // op notes an op message that was just stored.
-func (s *halfSet) op(at, number int64) {
+func (s *halfSet) op(res PutResult, number int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	greatest := s.settle(number)
+	at, greatest := res.QueueOffset, s.settle(number, res.PhysicalOffset)
 	if at >= s.readOps {
 		s.ownOps[at] = greatest
 	}
 }
 
-// readOp notes the numbers that an op message names.
-func (s *halfSet) readOp(at int64, numbers []int64) {
+// readOp notes the numbers that the op message at a physical offset names.
+func (s *halfSet) readOp(at int64, numbers []int64, op int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	greatest := int64(-1)
 	for _, n := range numbers {
-		greatest = max(greatest, s.settle(n))
+		greatest = max(greatest, s.settle(n, op))
 	}
 	delete(s.ownOps, at)
 	s.passOp(at, greatest)

@@ -41,7 +41,7 @@ func (d *Dir) HalfTransactions(ctx context.Context, report func(Finding)) iter.S
 			}
 		}
 		for _, h := range slices.SortedFunc(maps.Values(f.newest), func(a, b *foldedHalf) int { return cmp.Compare(a.Number, b.Number) }) {
-			if f.named[h.Number] || f.named[h.first] {
+			if end := max(f.named[h.Number], f.named[h.first]); end > h.Record.CommitOffset {
 				continue
 			}
 			if !yield(h.Transaction, nil) {
@@ -55,7 +55,7 @@ func (d *Dir) HalfTransactions(ctx context.Context, report func(Finding)) iter.S
 type halfFold struct {
 	halves, ops int64 // the stored progress
 	newest      map[string]*foldedHalf
-	named       map[int64]bool
+	named       map[int64]int64 // physical offset of the last op message by the queue offset that it names
 }
 
 type foldedHalf struct {
@@ -64,7 +64,7 @@ type foldedHalf struct {
 }
 
 func (d *Dir) newHalfFold(report func(Finding)) (*halfFold, error) {
-	f := &halfFold{newest: make(map[string]*foldedHalf), named: make(map[int64]bool)}
+	f := &halfFold{newest: make(map[string]*foldedHalf), named: make(map[int64]int64)}
 	offsets := &config.ConsumerOffsets{}
 	notice, err := config.Load[mappedfile.File](d.mapped(), offsets)
 	if notice != nil {
@@ -85,7 +85,7 @@ func (f *halfFold) take(r *LogRecord) {
 	case string(r.Topic) == opTopic && r.QueueID == 0 && r.QueueOffset >= f.ops && string(message.Lookup(r.Properties, message.PropertyTags)) == "d":
 		for word := range strings.SplitSeq(string(r.Body), ",") {
 			if n, err := strconv.ParseInt(word, 10, 64); err == nil && n >= 0 {
-				f.named[n] = true
+				f.named[n] = r.PhysicalOffset
 			}
 		}
 	}
@@ -103,10 +103,10 @@ func foldHalf(r *commitlog.Record) (h *foldedHalf, key string) {
 	if n, err := strconv.ParseInt(string(message.Lookup(r.Properties, message.PropertyRealQueueID)), 10, 32); err == nil {
 		h.QueueID = int32(n)
 	}
-	if n, err := strconv.ParseInt(string(message.Lookup(r.Properties, message.PropertyPreparedQueueOffset)), 10, 64); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(string(message.Lookup(r.Properties, message.PropertyPreparedQueueOffset)), 10, 64); err == nil && n >= 0 && n < h.Number { // else it lies
 		h.first = n
 	}
-	if unique := message.Lookup(r.Properties, message.PropertyUniqueKey); unique != nil {
+	if unique := message.Lookup(r.Properties, message.PropertyUniqueKey); len(unique) > 0 {
 		return h, string(unique) + "\x00" + h.Group
 	}
 	n := h.Number
