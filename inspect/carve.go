@@ -125,7 +125,7 @@ func (c *carver) read(b []byte, pos int64) (int, error) {
 // window takes the records that start in a window, and gives the position behind the last one.
 func (c *carver) window(pos int64, b []byte) (next int64, err error) {
 	const posMagic = 4
-	for at := 0; ; at++ {
+	for at := 0; at < len(b); at++ {
 		k := bytes.Index(b[at:], []byte{0xDA, 0xA3, 0x20})
 		if k < 0 {
 			return next, nil
@@ -151,6 +151,7 @@ func (c *carver) window(pos int64, b []byte) (next int64, err error) {
 			at = max(at, int(end-pos)+posMagic-1)
 		}
 	}
+	return next, nil
 }
 
 // record takes the record at a position, and gives where it ends; 0 when there is none.
