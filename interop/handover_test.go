@@ -4,6 +4,8 @@ package interop_test
 
 import (
 	"encoding/binary"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,7 +173,8 @@ func keptByJava(t *testing.T, d *dialect.Dialect, dir string) keeps {
 
 func long(b []byte, at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }
 
-// readAt reads the first bytes of a file; nil when there is no file.
+// readAt reads the first bytes of a file; nil when there is no file. A kill may leave a file that was made and has no bytes
+// yet; to Java, which maps it at full length, they are zeros.
 func readAt(t *testing.T, name string, n int) []byte {
 	t.Helper()
 	f, err := os.Open(name)
@@ -181,8 +184,9 @@ func readAt(t *testing.T, name string, n int) []byte {
 	require.NoError(t, err)
 	defer f.Close()
 	b := make([]byte, n)
-	_, err = f.ReadAt(b, 0)
-	require.NoError(t, err, name)
+	if _, err = f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
+		require.NoError(t, err, name)
+	}
 	return b
 }
 
