@@ -1,11 +1,13 @@
 package rocketstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -99,6 +101,9 @@ func (e *halfEngine) end(ctx context.Context, t TransactionEnd) (PutResult, erro
 	}
 	defer v.Release()
 	named := halfOf(&r)
+	if t.Unasked && e.late(&r, &named) {
+		return PutResult{}, ErrTooLate
+	}
 	stripe := e.stripe(named.key)
 	stripe.Lock()
 	defer stripe.Unlock()
@@ -131,6 +136,19 @@ func (e *halfEngine) end(ctx context.Context, t TransactionEnd) (PutResult, erro
 		}
 	}
 	return res, nil
+}
+
+// late says whether the time is over for which a half message asks that its producer is left alone. A time that is no
+// number means the usual one, as in 5.3.
+func (e *halfEngine) late(r *commitlog.Record, h *half) bool {
+	if !e.store.dialect.RefusesLateEnds || len(message.Lookup(r.Properties, message.PropertyCheckImmunityTime)) == 0 {
+		return false
+	}
+	immunity := h.immunity
+	if immunity < 0 {
+		immunity = cmp.Or(e.store.opts.Checks.MinAge, defaultHalfAge).Milliseconds()
+	}
+	return h.age(time.Now().UnixMilli()) > immunity
 }
 
 // find gives the open copy of the transaction that a half message belongs to. The caller holds its stripe.

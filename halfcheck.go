@@ -91,13 +91,9 @@ const (
 	halfGiveUp         // asked about too often, or too old
 )
 
-// judge decides about a half message. Its age counts from its birth; a producer whose clock is ahead is given the time of
-// the store instead.
+// judge decides about a half message.
 func (r *halfRounds) judge(h *half, now int64) verdict {
-	age := now - h.born
-	if age < 0 {
-		age = now - h.StoreTimestamp
-	}
+	age := h.age(now)
 	switch {
 	case r.opts.Max > 0 && h.Checks >= r.opts.Max, age > r.opts.MaxAge.Milliseconds():
 		return halfGiveUp

@@ -180,7 +180,7 @@ func TestHalfMessageIsGivenUpWhenTooOld(t *testing.T) {
 // A producer may say for how long it does not want to be asked. Until then each round stores the message again, with the
 // place of the first copy, so that it holds up neither the others nor the progress. That spends no question, while the
 // original gives a message up after 15 such rounds, unasked. The producer's own end names the first copy.
-func TestImmunityOfAHalfMessage(t *testing.T) {
+func TestImmunityOfAHalfMessage(t *testing.T) { // R-D-118
 	for _, unique := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			fsys, n := memfs.New(), newNotebook()

@@ -49,6 +49,14 @@ func halfOf(r *commitlog.Record) half {
 	return h
 }
 
+// age counts from the birth, ms; a producer whose clock is ahead is given the time of the store instead.
+func (h *half) age(now int64) int64 {
+	if now < h.born {
+		return now - h.StoreTimestamp
+	}
+	return now - h.born
+}
+
 // describe fills in what the properties say. Copies of a message without a UNIQ_KEY are known by the number of the first.
 func (h *half) describe(properties string) {
 	group, unique := "", ""

@@ -31,6 +31,7 @@ var (
 	ErrWrongGroup   = errors.New("the producer group wrong")
 	ErrWrongNumber  = errors.New("the transaction state table offset wrong")
 	ErrAlreadyEnded = errors.New("the transaction was ended before")
+	ErrTooLate      = errors.New("the time within which the producer may end the transaction unasked is over")
 )
 
 // TransactionEnd asks for the end of a transaction.
@@ -39,6 +40,7 @@ type TransactionEnd struct {
 	PreparedOffset int64 // physical offset of the prepared message. Wire: commitLogOffset
 	Number         int64 // queue offset that putting it gave, or that a check handed out. Wire: tranStateTableOffset
 	Commit         bool  // else it is rolled back
+	Unasked        bool  // the producer says so by itself, not as the answer to a check. Wire: not fromTransactionCheck
 }
 
 // OpenTransaction is a prepared message that is neither committed nor rolled back.
@@ -89,7 +91,9 @@ func (a *asks) prepares(m *message.Message) bool {
 
 // EndTransaction commits or rolls back a prepared message: a committed one enters its queue, as a record of its own. A
 // transaction is ended once; a second end gives ErrAlreadyEnded and changes nothing. What does not fit the prepared
-// message gives ErrNoPrepared, ErrWrongGroup or ErrWrongNumber (R-B-48). Other errors are those of Put.
+// message gives ErrNoPrepared, ErrWrongGroup or ErrWrongNumber (R-B-48). In a half topic of 5.3 a message that says for how
+// long its producer is not to be asked (CHECK_IMMUNITY_TIME_IN_SECONDS) cannot be ended unasked afterwards: that gives
+// ErrTooLate (protocol.md E13). Other errors are those of Put.
 func (s *Store) EndTransaction(ctx context.Context, e TransactionEnd) (PutResult, error) {
 	if err := s.putable(); err != nil {
 		return PutResult{}, err

@@ -109,6 +109,7 @@ func (b *Broker) endTransaction(ctx context.Context, _ *remoting.Conn, req *remo
 	f := req.Fields.Reader()
 	end := rocketstore.TransactionEnd{
 		ProducerGroup: f.Text("producerGroup"), PreparedOffset: f.Int64("commitLogOffset"), Number: f.Int64("tranStateTableOffset"),
+		Unasked: !f.OptBool("fromTransactionCheck"),
 	}
 	outcome := f.Int32("commitOrRollback")
 	if err := f.Err(); err != nil {
@@ -123,6 +124,8 @@ func (b *Broker) endTransaction(ctx context.Context, _ *remoting.Conn, req *remo
 		return nil, nil
 	}
 	switch _, err := b.store.EndTransaction(context.WithoutCancel(ctx), end); { // also when the connection ends meanwhile
+	case errors.Is(err, rocketstore.ErrTooLate):
+		return req.Refuse(remoting.IllegalOperation, "%v", err), nil
 	case errors.Is(err, rocketstore.ErrAlreadyEnded), errors.Is(err, rocketstore.ErrSyncTimeout): // a commit that came twice is done
 	case err != nil:
 		return nil, err

@@ -46,6 +46,8 @@ type Dialect struct {
 	HasStateTable bool
 	// NamesTransaction: a half message gets the property __transactionId__ with its UNIQ_KEY.
 	NamesTransaction bool
+	// RefusesLateEnds: a half message with CHECK_IMMUNITY_TIME_IN_SECONDS is ended after that time by the answer to a check only.
+	RefusesLateEnds bool
 	// CheckIntervalMillis is the time between two rounds of the check of open transactions.
 	CheckIntervalMillis int
 	// DelayLevels is the default of messageDelayLevel.
@@ -106,7 +108,7 @@ func V53() *Dialect {
 	d.Name, d.MaxRetryTopicLength = "5.3", 255
 	d.WritesV2, d.EndsProperties, d.AbortHoldsPID, d.KeepsConfirmOffset = true, true, true, true
 	d.CheckIntervalMillis = 30_000
-	d.NamesTransaction, d.CountsEmptyIndex = true, true
+	d.NamesTransaction, d.CountsEmptyIndex, d.RefusesLateEnds = true, true, true
 	d.DropsWait, d.NamesRegion = false, true
 	d.RenewsStoreHost, d.ClientRetriesBusy = true, true
 	return d
