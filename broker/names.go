@@ -23,7 +23,7 @@ type nameServer struct {
 	addr string
 	kick chan struct{} // one is waiting: register at once
 
-	sending sync.Mutex // held while a registration is under way
+	sending chan struct{} // holds a token while a registration is under way
 
 	mu   sync.Mutex
 	told *config.DataVersion // state of the topics that it took last; nil: it has not, or its connection was lost
@@ -40,7 +40,7 @@ func newNames(b *Broker) (*names, error) {
 	var err error
 	n.client, err = remoting.NewClient(&o)
 	for _, addr := range b.opts.NameServers {
-		n.servers = append(n.servers, &nameServer{addr: addr, kick: make(chan struct{}, 1)})
+		n.servers = append(n.servers, &nameServer{addr: addr, kick: make(chan struct{}, 1), sending: make(chan struct{}, 1)})
 	}
 	return n, err
 }
@@ -52,31 +52,41 @@ func (n *names) begin() {
 	}
 }
 
-// retryFirst is the pause before a registration that failed is tried again; it doubles up to the usual period.
+// retryFirst is the pause before a registration that failed is tried again; it doubles up to the usual period. It is also the
+// least time between two of them.
 const retryFirst = time.Second
 
-// keep registers with one name server: at the start, in each period, when it is told to, and soon again after a failure.
+// keep registers with one name server: at the start, in each period, when it is told to, and soon again after a failure. A name
+// server that takes connections only to drop them is asked no more often than one that is not there.
 func (n *names) keep(s *nameServer) {
 	b, pause := n.broker, retryFirst
 	for {
 		wait := b.opts.RegisterEvery
+		least := min(retryFirst, wait)
 		if err := n.register(b.ctx, s, nil); err != nil && b.ctx.Err() == nil {
 			b.opts.Logger.Warn("not registered", "namesrv", s.addr, "err", err)
 			wait = min(pause, wait)
-			pause *= 2
+			least, pause = wait, 2*wait
 		} else {
 			pause = retryFirst
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-s.kick:
-		case <-b.ctx.Done():
-			timer.Stop()
+		if !rest(b.ctx, least, nil) || !rest(b.ctx, wait-least, s.kick) {
 			return
 		}
-		timer.Stop()
 	}
+}
+
+// rest waits for a time, or until there is a token in kick; false means that ctx has ended.
+func rest(ctx context.Context, wait time.Duration, kick <-chan struct{}) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-kick:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // lost has a name server whose connection ended told again soon: for it the broker is gone.
@@ -126,8 +136,10 @@ func (n *names) changed() {
 
 // register sends the full set of topics, unless the name server has that state already; nil means in any case.
 func (n *names) register(ctx context.Context, s *nameServer, needed *config.DataVersion) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
 	b := n.broker
 	if b.serving.Ended() {
 		return nil // it may have said goodbye already
@@ -173,6 +185,18 @@ func (n *names) follow(body []byte) error {
 	}
 	return nil
 }
+
+// begin waits until no other registration is under way, as long as ctx allows. Each is ended with end.
+func (s *nameServer) begin(ctx context.Context) error {
+	select {
+	case s.sending <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *nameServer) end() { <-s.sending }
 
 func (s *nameServer) state() *config.DataVersion {
 	s.mu.Lock()
@@ -230,10 +254,12 @@ func (n *names) unregister(ctx context.Context) {
 			continue
 		}
 		all.Go(func() {
-			s.sending.Lock()
-			defer s.sending.Unlock()
-			req := remoting.NewRequest(remoting.UnregisterBroker, n.broker.identity()...)
-			if _, err := n.client.Call(ctx, s.addr, req); err != nil {
+			err := s.begin(ctx)
+			if err == nil {
+				defer s.end()
+				_, err = n.client.Call(ctx, s.addr, remoting.NewRequest(remoting.UnregisterBroker, n.broker.identity()...))
+			}
+			if err != nil {
 				n.broker.opts.Logger.Warn("not unregistered", "namesrv", s.addr, "err", err)
 			}
 		})

@@ -51,7 +51,7 @@ func (b *Broker) sendBackChecked(ctx context.Context, s *sentBack) error {
 		return err
 	case !known:
 		return refused(remoting.SubscriptionGroupNotExist, "subscription group not exist, %s", s.group)
-	case b.opts.Permission&permWrite == 0:
+	case b.live().Permission&permWrite == 0:
 		return refused(remoting.NoPermission, "the broker[%s] sending message is forbidden", b.opts.AdvertisedIP)
 	case g.retryQueues <= 0:
 		return nil // such a group has no retries: the message is dropped

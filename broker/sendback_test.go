@@ -135,6 +135,9 @@ func TestSendingBackIsChecked(t *testing.T) { // protocol.md 8.2, E9
 		p := w.peer()
 		p.beat(heartbeat("c", "CG", "CLUSTERING", 1, "T", "*"))
 		require.Equal(t, remoting.NoPermission, p.send(back(0, "CG", 0)).Code)
+		p.admin(remoting.Success, remoting.UpdateBrokerConfig, "brokerPermission=6")
+		p.puts("T", "one")
+		require.Equal(t, remoting.Success, p.send(back(0, "CG", 0)).Code) // what holds now counts
 	})
 }
 
