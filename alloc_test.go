@@ -10,6 +10,7 @@ import (
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/internal/invariant"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -39,7 +40,7 @@ func TestPutsGetsAndTransactionsAllocateNothing(t *testing.T) {
 			if policy == commitlog.SyncGroup && size != 128 {
 				continue // the disk is waited for
 			}
-			s := open(t, t.TempDir(), &rocketstore.Options{SegmentSize: 64 << 20, IndexSlots: 1 << 16, IndexEntries: 1 << 16, Sync: policy, Sparse: true})
+			s := open(t, golden.TempDir(t), &rocketstore.Options{SegmentSize: 64 << 20, IndexSlots: 1 << 16, IndexEntries: 1 << 16, Sync: policy, Sparse: true})
 			p, err := message.NewProperties(message.PropertyTags, "tag", message.PropertyKeys, "key another", message.PropertyUniqueKey, "7F0000013E445FFD2B27949CC9BD0125")
 			require.NoError(t, err)
 			m := &message.Message{Topic: "T", Body: make([]byte, size), Properties: p}
@@ -58,7 +59,7 @@ func TestPutsGetsAndTransactionsAllocateNothing(t *testing.T) {
 			require.NoError(t, s.Close(t.Context()))
 		}
 	}
-	s := open(t, t.TempDir(), &rocketstore.Options{Dialect: "3.1", SegmentSize: 64 << 20, IndexSlots: 1 << 16, IndexEntries: 1 << 16, Sparse: true})
+	s := open(t, golden.TempDir(t), &rocketstore.Options{Dialect: "3.1", SegmentSize: 64 << 20, IndexSlots: 1 << 16, IndexEntries: 1 << 16, Sparse: true})
 	p, err := message.NewProperties(message.PropertyTransactionPrepared, "true", message.PropertyProducerGroup, "group")
 	require.NoError(t, err)
 	m := &message.Message{Topic: "T", SysFlag: message.FlagPrepared, Body: make([]byte, 1024), Properties: p}
@@ -92,7 +93,7 @@ func (c *counter) Check(context.Context, rocketstore.CheckRequest) error {
 // them.
 func TestCheckBackStepsAllocateNothing(t *testing.T) {
 	c := &counter{round: make(chan struct{})}
-	s := open(t, t.TempDir(), &rocketstore.Options{
+	s := open(t, golden.TempDir(t), &rocketstore.Options{
 		Dialect: "3.1", SegmentSize: 64 << 20, Sparse: true,
 		Checks: rocketstore.Checks{Checker: c, Every: time.Millisecond, MinAge: time.Nanosecond, Enabled: c.on.Load},
 	})

@@ -263,7 +263,7 @@ func checkUntouched(t *testing.T, before, after map[string]golden.State, want *e
 
 // TestCasePropertiesTooLong appends messages whose properties fit in characters but not in bytes (R-E-025).
 func TestCasePropertiesTooLong(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s := open(t, dir, &rocketstore.Options{SegmentSize: 1 << 20})
 	put := func(value string) (rocketstore.PutResult, error) {
 		p, err := message.NewProperties("K", value)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
@@ -219,7 +220,7 @@ func TestDamageThatNoPowerCutLeavesNeedsAChoice(t *testing.T) {
 			var fsys mappedfile.FS = memfs.New()
 			if tt.real {
 				var err error
-				fsys, err = mappedfile.OpenDir(t.TempDir(), nil)
+				fsys, err = mappedfile.OpenDir(golden.TempDir(t), nil)
 				require.NoError(t, err)
 				if mappedfile.BootID(fsys) == "" {
 					return // the system does not tell

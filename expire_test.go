@@ -141,7 +141,7 @@ func checkKeys(t *testing.T, s *rocketstore.Store, n int) {
 // What hangs on the log follows it: queues, index, minimum offsets; what a dry run lists is what goes (R-G-18, R-G-19,
 // R-E-045). The store is as trusted after a clean stop, and as whole after a kill, as without.
 func TestExpireCascades(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	o := small()
 	o.SegmentSize = 4096
 	s := open(t, dir, o)
@@ -222,7 +222,7 @@ func merged(all, now map[string]map[int64]int64) map[string]map[int64]int64 {
 // A kill between any two steps of a deletion leaves a store that recovery takes as it is, and the rest follows with the
 // next run (R-G-18, R-E-073).
 func TestKillBetweenTheStepsOfDeletion(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	var copies []string
 	o := small()
 	o.SegmentSize = 4096
@@ -269,7 +269,7 @@ func TestExpireKeepsOpenTransactionsOfTheStateTable(t *testing.T) {
 }
 
 func expireTransactions(t *testing.T, keep int64) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s := open(t, dir, &rocketstore.Options{
 		Dialect: "3.1", SegmentSize: 4096, QueueSegmentSize: 400, IndexSlots: 50, IndexEntries: 40,
 		StateSegmentSize: 4 * txstate.RecordSize, RedoSegmentSize: 100,
@@ -494,7 +494,7 @@ func TestReadersAndExpirySideBySide(t *testing.T) {
 
 // The warning of a damaged note names it; its queues begin anew.
 func TestDamagedNoteOfIdleQueuesIsTold(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	require.NoError(t, open(t, dir, small()).Close(t.Context()))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config/rocketstoreQueues.json"), []byte("{"), 0o600))
 	s := open(t, dir, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
@@ -19,7 +20,7 @@ import (
 // smallDisk is one that is soon full: a tmpfs where the system allows that, else one on the heap. Room gives some of it back.
 func smallDisk(t *testing.T) (fsys mappedfile.FS, room func()) {
 	const size, ballast = 4 << 20, 1 << 20
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	if err := syscall.Mount("rocketstore", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
 		t.Logf("no tmpfs: %v", err)
 		fsys := memfs.New()

@@ -91,7 +91,8 @@ type spare struct {
 const maxScan = 800
 
 // Get reads records of a queue from an offset on. What is damaged is never served: when the first record is, the error is a
-// [*mappedfile.CorruptError] and Next the offset behind it. It sees every message whose put returned before the call.
+// [*mappedfile.CorruptError] and Next the offset behind it. Gets from Next on until there is no more see every message whose
+// put returned before the last call; a single one may find the newest not yet in the queue, and give fewer than Max.
 func (s *Store) Get(ctx context.Context, req GetRequest) (GetResult, error) {
 	if s.closed.Load() {
 		return GetResult{}, ErrClosed

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -275,7 +276,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(seed, 17))
 	t.Logf("replay: go test -run '^%s$' -crash.seed=%d -kill.rounds=%d .", t.Name(), seed, *killRounds)
-	v := victim{Dir: t.TempDir(), Table: rng.IntN(2) == 0}
+	v := victim{Dir: golden.TempDir(t), Table: rng.IntN(2) == 0}
 	b := books{puts: make(map[[2]int64]entry), open: make(map[int64]string)}
 	for v.Round = range *killRounds {
 		// Staged bytes are the process's own, so there only what is synced outlives it.

@@ -105,7 +105,7 @@ func TestEndedTransactionsStayEndedWhenAGapTakesTheirEnds(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		o := small()
 		o.Dialect, o.SegmentSize = "3.1", 4096
-		dir := t.TempDir()
+		dir := golden.TempDir(t)
 		s := open(t, dir, o)
 		put := prepare(t, s, 90)
 		commit(t, s, put[:20]...)

@@ -36,7 +36,7 @@ const oneSegment = 16384
 
 func newHarmed(t *testing.T, dialect string, clean bool) *harmed {
 	t.Helper()
-	h := &harmed{dir: t.TempDir(), opts: rocketstore.Options{
+	h := &harmed{dir: golden.TempDir(t), opts: rocketstore.Options{
 		Dialect: dialect, SegmentSize: oneSegment, QueueSegmentSize: 400, IndexSlots: 50, IndexEntries: 40, HoldDelayed: true,
 	}}
 	s := open(t, h.dir, &h.opts)

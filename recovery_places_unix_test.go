@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -36,7 +37,7 @@ func TestWhatStandsInThePlaceOfAFileIsRefused(t *testing.T) {
 				continue
 			}
 			t.Run(kind+" "+name, func(t *testing.T) {
-				dir := t.TempDir()
+				dir := golden.TempDir(t)
 				s, err := rocketstore.Open(dir, small())
 				require.NoError(t, err)
 				_, err = s.Put(t.Context(), msg("T", 0, "body", "", "key"))
@@ -63,7 +64,7 @@ func TestWhatStandsInThePlaceOfAFileIsRefused(t *testing.T) {
 
 // Errors of the lock and of permissions name the directory of the store.
 func TestErrorsNameTheStoreDirectory(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s := open(t, dir, small())
 	_, err := rocketstore.Open(dir, nil)
 	require.ErrorIs(t, err, rocketstore.ErrLocked)
@@ -77,7 +78,7 @@ func TestErrorsNameTheStoreDirectory(t *testing.T) {
 
 // The sizes that we noted count where no file shows any: another one is refused, and none means them (design.md 4.7).
 func TestNotedSizesHoldWhereNoFileShowsThem(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s := open(t, dir, small())
 	_, err := s.Put(t.Context(), msg("T", 0, "body", "", "key"))
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ func TestNotedSizesHoldWhereNoFileShowsThem(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 400, info.Size())
 	// A directory without a store may become one of other sizes.
-	dir = t.TempDir()
+	dir = golden.TempDir(t)
 	require.NoError(t, open(t, dir, small()).Close(t.Context()))
 	require.NoError(t, open(t, dir, &rocketstore.Options{SegmentSize: 4096, QueueSegmentSize: 200}).Close(t.Context()))
 }

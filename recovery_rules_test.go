@@ -78,7 +78,7 @@ func TestCheckpointClaimsOnlyWhatIsDurable(t *testing.T) {
 // Behind the blank's header lie zeros, not bytes of other messages (R-E-023).
 func TestLogThatEndsWithABlankGoesOnInTheNextSegment(t *testing.T) {
 	for _, clean := range []bool{true, false} {
-		dir := t.TempDir()
+		dir := golden.TempDir(t)
 		s := open(t, dir, &rocketstore.Options{SegmentSize: 4096})
 		for range 2 { // the second one does not fit behind the first
 			_, err := s.Put(t.Context(), msg("T", 0, strings.Repeat("x", 3000), "", ""))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
 )
@@ -112,7 +113,7 @@ func TestStartOfTheWalk(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := golden.TempDir(t)
 			now := int64(1_000_000)
 			o := rocketstore.Options{
 				Dialect: tt.dialect, SegmentSize: size, QueueSegmentSize: 400, IndexSlots: 50, IndexEntries: 200, HoldDelayed: true, NoIndex: tt.noIndex,

@@ -19,7 +19,7 @@ import (
 // filled makes a store of five segments: Idle/0 only in the first, Busy/0 all over. It is left as by a kill, or closed.
 func filled(t *testing.T, clean bool) (dir string, records int) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = golden.TempDir(t)
 	o := small()
 	o.SegmentSize = 4096
 	s := open(t, dir, o)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
 )
 
@@ -29,12 +30,14 @@ func msg(topic string, queue int32, body, tag, keys string) *message.Message {
 }
 
 func TestPutThenGetInEveryWay(t *testing.T) {
-	s := open(t, t.TempDir(), small())
+	s := open(t, golden.TempDir(t), small())
 	for i := range 200 {
 		r, err := s.Put(t.Context(), msg("T", int32(i%2), fmt.Sprint("body ", i), "tag", fmt.Sprint("key-", i)))
 		require.NoError(t, err)
 		require.EqualValues(t, i/2, r.QueueOffset)
 	}
+	_, end := s.Bounds()
+	require.NoError(t, s.WaitDispatched(t.Context(), end))
 	got, err := s.Get(t.Context(), rocketstore.GetRequest{Topic: "T", QueueID: 1, Offset: 98, Max: 10})
 	require.NoError(t, err)
 	require.Equal(t, rocketstore.Found, got.Status)
@@ -52,7 +55,7 @@ func TestPutThenGetInEveryWay(t *testing.T) {
 }
 
 func TestCloseAndOpenAgainKeepsEverything(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s := open(t, dir, small())
 	for i := range 100 {
 		_, err := s.Put(t.Context(), msg("T", 0, fmt.Sprint("body ", i), "tag", fmt.Sprint("key-", i)))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
 var long = flag.Bool("check.long", false, "check a store of 4 GiB of bodies of 200 bytes, which takes minutes and 8 GiB of disk")
@@ -36,7 +37,7 @@ func TestMemoryOfACheckIsBounded(t *testing.T) {
 	if *long {
 		bytes = 4 << 30
 	}
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	fillStore(t, dir, bytes, 200)
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak, where there is one
 	before, start := peak(t), time.Now()

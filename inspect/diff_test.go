@@ -30,7 +30,7 @@ func compared(t *testing.T, a, b string) (*inspect.DiffResult, *collector) {
 // R-E-100, R-E-102: what rebuild makes is what the brokers made, and a store is equal to itself.
 func TestDiffFindsNothingBetweenAStoreAndItsRebuild(t *testing.T) {
 	for _, name := range []string{"rocketmq-3.1.4/mid-transaction", "rocketmq-4.9.7/clean", "rocketmq-5.3.3/crc"} {
-		dir, to := golden.Unpack(t, name), t.TempDir()
+		dir, to := golden.Unpack(t, name), golden.TempDir(t)
 		before := golden.Snapshot(t, dir)
 		d, err := inspect.Open(os.DirFS(dir))
 		require.NoError(t, err)

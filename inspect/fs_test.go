@@ -18,7 +18,7 @@ func TestAZipArchiveReadsLikeTheDirectory(t *testing.T) {
 	for _, name := range []string{"rocketmq-4.9.7/abort-badcrc", "rocketmq-5.3.3/batchcq", "rocketmq-3.1.4/clean"} {
 		t.Run(name, func(t *testing.T) {
 			dir := golden.Unpack(t, name)
-			archive := filepath.Join(t.TempDir(), "store.zip")
+			archive := filepath.Join(golden.TempDir(t), "store.zip")
 			f, err := os.Create(archive)
 			require.NoError(t, err)
 			w := zip.NewWriter(f)
@@ -73,7 +73,7 @@ func chmod(t *testing.T, dir string, folders, files os.FileMode) {
 // Files of real stores are sparse: 1 GiB, of which little is written. Holes are not read where the system says where
 // they are, so this takes no time; elsewhere it is slow and still right.
 func TestSparseFilesAreReadWithoutTheirHoles(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	sparse := func(name string, size int64, parts map[int64][]byte) {
 		name = filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
@@ -101,7 +101,7 @@ func TestSparseFilesAreReadWithoutTheirHoles(t *testing.T) {
 }
 
 func TestSegmentsMayBeLinks(t *testing.T) {
-	dir, elsewhere := t.TempDir(), t.TempDir()
+	dir, elsewhere := golden.TempDir(t), golden.TempDir(t)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "commitlog"), 0o755))
 	target := filepath.Join(elsewhere, "disk2")
 	require.NoError(t, os.WriteFile(target, file(4096, records(0, 3)), 0o644))

@@ -41,7 +41,7 @@ func (d *Dir) HalfTransactions(ctx context.Context, report func(Finding)) iter.S
 			}
 		}
 		for _, h := range slices.SortedFunc(maps.Values(f.newest), func(a, b *foldedHalf) int { return cmp.Compare(a.Number, b.Number) }) {
-			if end := max(f.named[h.Number], f.named[h.first]); end > h.Record.CommitOffset {
+			if end := max(f.named[h.Number], f.named[h.first]); end > h.CommitOffset {
 				continue
 			}
 			if !yield(h.Transaction, nil) {

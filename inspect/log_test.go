@@ -13,6 +13,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
 func TestLogMayStartAnywhereAndEndInUnusedFiles(t *testing.T) {
@@ -278,9 +279,9 @@ func TestWalksEndWithTheirContext(t *testing.T) {
 }
 
 func TestWhatIsNoStoreIsRefused(t *testing.T) {
-	_, err := inspect.Open(os.DirFS(t.TempDir()))
+	_, err := inspect.Open(os.DirFS(golden.TempDir(t)))
 	require.ErrorIs(t, err, inspect.ErrNoStore)
-	_, err = inspect.Open(os.DirFS(t.TempDir() + "/nowhere"))
+	_, err = inspect.Open(os.DirFS(golden.TempDir(t) + "/nowhere"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
 // Opening a pipe would wait for a writer for ever.
 func TestPipesAreNotOpened(t *testing.T) {
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	for _, name := range []string{
 		"commitlog/00000000000000000000", "consumequeue/TopicA/0/00000000000000000000", "index/20240101000000000", "checkpoint",
 		"config/topics.json",

@@ -42,7 +42,7 @@ func TestTransactionFilesAreMadeAsJavaWroteThem(t *testing.T) {
 	for _, name := range golden.Names("3.1.4") {
 		exp, base := golden.Load(t, name), filepath.Base(name)
 		t.Run(base, func(t *testing.T) {
-			d, to := open(t, golden.Unpack(t, name)), t.TempDir()
+			d, to := open(t, golden.Unpack(t, name)), golden.TempDir(t)
 			fsys, err := mappedfile.OpenDir(to, nil)
 			require.NoError(t, err)
 			made, err := d.Rebuild(t.Context(), fsys, inspect.RebuildOptions{

@@ -208,7 +208,7 @@ func rebuild(t *testing.T, dir string, o inspect.RebuildOptions) mappedfile.FS {
 	t.Helper()
 	d, err := inspect.Open(os.DirFS(dir))
 	require.NoError(t, err)
-	made, err := mappedfile.OpenDir(t.TempDir(), nil)
+	made, err := mappedfile.OpenDir(golden.TempDir(t), nil)
 	require.NoError(t, err)
 	_, err = d.Rebuild(t.Context(), made, o, func(f inspect.Finding) { require.NotEqual(t, inspect.Error, f.Severity, f) })
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestSwapOfACheckpoint(t *testing.T) {
 func TestARebuildInPartIsOfQueuesOnly(t *testing.T) {
 	d, err := inspect.Open(os.DirFS(golden.Unpack(t, "rocketmq-4.9.7/clean")))
 	require.NoError(t, err)
-	made, err := mappedfile.OpenDir(t.TempDir(), nil)
+	made, err := mappedfile.OpenDir(golden.TempDir(t), nil)
 	require.NoError(t, err)
 	_, err = d.Rebuild(t.Context(), made, inspect.RebuildOptions{
 		Derived: inspect.Derived{Index: true}, RebuiltPart: inspect.RebuiltPart{Topic: "T"},

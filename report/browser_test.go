@@ -37,7 +37,7 @@ func browser(t *testing.T) context.Context {
 	}
 	require.NotEmpty(t, program, "the tests with the tag browser need Chromium")
 	o := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(golden.TempDir(t)),
 		chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
@@ -81,7 +81,7 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Cleanup(live.Close)
 	bad := httptest.NewServer(server(t, evilStore(t)))
 	t.Cleanup(bad.Close)
-	file := filepath.Join(t.TempDir(), "page.html")
+	file := filepath.Join(golden.TempDir(t), "page.html")
 	require.NoError(t, os.WriteFile(file, []byte(page(t, golden.Unpack(t, "rocketmq-4.9.7/clean"))), 0o600))
 	var asked []string
 	chromedp.ListenTarget(ctx, func(event any) {

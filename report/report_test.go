@@ -67,7 +67,7 @@ const evil = `<script>alert("x")</script>`
 // evilStore has markup wherever the store lets it in.
 func evilStore(t testing.TB) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := golden.TempDir(t)
 	s, err := rocketstore.Open(dir, &rocketstore.Options{SegmentSize: 64 << 10})
 	require.NoError(t, err)
 	p, err := message.NewProperties(message.PropertyKeys, evil, message.PropertyTags, evil, evil, evil)

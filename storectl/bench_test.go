@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/bench"
+	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
 // The matrix is run in a directory, which is left as it was; figures, advice and a page come out (R-E-086, R-E-087, R-E-090).
 func TestBenchMeasuresAndAdvises(t *testing.T) {
-	dir, page := t.TempDir(), filepath.Join(t.TempDir(), "report.html")
+	dir, page := golden.TempDir(t), filepath.Join(golden.TempDir(t), "report.html")
 	var out, errOut bytes.Buffer
 	args := []string{"bench", dir, "--each", "1us", "--segment-size", "1048576", "--pages", "1,2", "--html", page}
 	require.Equal(t, statusFine, run(t.Context(), append(args, "--json"), &out, &errOut), errOut.String())
@@ -55,10 +56,10 @@ func TestBenchMeasuresAndAdvises(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"bench"},
-		{"bench", filepath.Join(t.TempDir(), "nowhere")},
-		{"bench", t.TempDir(), "--each", "0s"},
-		{"bench", t.TempDir(), "--segment-size", "4096"},
-		{"bench", t.TempDir(), "--pages", "0"},
+		{"bench", filepath.Join(golden.TempDir(t), "nowhere")},
+		{"bench", golden.TempDir(t), "--each", "0s"},
+		{"bench", golden.TempDir(t), "--segment-size", "4096"},
+		{"bench", golden.TempDir(t), "--pages", "0"},
 	} {
 		var out, errOut bytes.Buffer
 		require.Equal(t, statusTrouble, run(t.Context(), args, &out, &errOut), args)

@@ -14,13 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
 func TestBrokerServesAndStopsOnSIGTERM(t *testing.T) { // R-F-04, R-F-05, R-F-23, R-G-05, R-G-06, R-G-10
 	names := startNamesrv(t)
-	dir := filepath.Join(t.TempDir(), "store")
-	file := filepath.Join(t.TempDir(), "broker.conf")
+	dir := filepath.Join(golden.TempDir(t), "store")
+	file := filepath.Join(golden.TempDir(t), "broker.conf")
 	require.NoError(t, os.WriteFile(file, []byte("brokerName=b\nmappedFileSizeCommitLog=1048576\nmaxHashSlotNum=100\nmaxIndexNum=400\n"), 0o600))
 	r, w := io.Pipe()
 	log, status := &guarded{}, make(chan int, 1)

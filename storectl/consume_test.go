@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/broker"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/producer"
 )
@@ -21,7 +22,7 @@ import (
 func exchanged(t *testing.T, n int) string {
 	t.Helper()
 	names := startNamesrv(t)
-	o := &broker.Options{Name: "b", Port: -1, NameServers: []string{names.namesrv}, Dir: t.TempDir()}
+	o := &broker.Options{Name: "b", Port: -1, NameServers: []string{names.namesrv}, Dir: golden.TempDir(t)}
 	o.Store.SegmentSize = 1 << 20
 	b, err := broker.Start(t.Context(), o)
 	require.NoError(t, err)

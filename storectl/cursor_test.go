@@ -14,7 +14,7 @@ import (
 
 func TestAStoppedCheckGoesOnFromItsCursor(t *testing.T) {
 	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
-	cursor := filepath.Join(t.TempDir(), "cursor")
+	cursor := filepath.Join(golden.TempDir(t), "cursor")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var stdout, stderr bytes.Buffer

@@ -17,12 +17,12 @@ import (
 func TestExportAndImportKeepAllButThePlaces(t *testing.T) {
 	for name, dialect := range map[string]string{"rocketmq-3.1.4/clean": "3.1", "rocketmq-4.9.7/clean": "4.9", "rocketmq-5.3.3/crc": "5.3", "rocketmq-4.9.7/ipv6": "4.9"} {
 		t.Run(name, func(t *testing.T) {
-			dir, to := golden.Unpack(t, name), filepath.Join(t.TempDir(), "new")
+			dir, to := golden.Unpack(t, name), filepath.Join(golden.TempDir(t), "new")
 			before := golden.Snapshot(t, dir)
 			var out, problems bytes.Buffer
 			require.Zero(t, run(t.Context(), []string{"export", dir}, &out, &problems), problems.String())
 			require.Equal(t, before, golden.Snapshot(t, dir))
-			lines := filepath.Join(t.TempDir(), "lines")
+			lines := filepath.Join(golden.TempDir(t), "lines")
 			require.NoError(t, os.WriteFile(lines, out.Bytes(), 0o600))
 			require.Zero(t, run(t.Context(), []string{"import", "--segment-size", "100000", "--queue-segment-size", "1000", "--index-slots", "100", "--index-entries", "400", "--dialect", dialect, to, lines}, &out, &problems), problems.String())
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
@@ -79,7 +80,7 @@ func (n *runningNamesrv) get(t *testing.T, path string) string {
 }
 
 func TestNamesrvServesAndStopsOnSIGTERM(t *testing.T) { // R-C-08, R-C-12, R-C-13, R-G-05, R-G-06, R-G-10
-	home := t.TempDir()
+	home := golden.TempDir(t)
 	file := filepath.Join(home, "namesrv.properties")
 	require.NoError(t, os.WriteFile(file, []byte("rocketmqHome="+home+"\norderMessageEnable=false\nserverWorkerThreads=8\n"), 0o600))
 	n := startNamesrv(t, "-c", file, "--set", "orderMessageEnable=true")

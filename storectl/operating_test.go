@@ -21,7 +21,7 @@ func TestOperatingDoc(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	t.Chdir(t.TempDir())
+	t.Chdir(golden.TempDir(t))
 	var got []string
 	lines := strings.Split(string(text), "\n")
 	commands := 0

@@ -69,7 +69,7 @@ func TestAZipArchiveOfAStoreIsRead(t *testing.T) {
 	want, _, status := rows[recordRow](t, "cat", dir)
 	require.Equal(t, statusFine, status)
 	for name, root := range map[string]string{"with the folder": filepath.Dir(dir), "without": dir} {
-		archive := filepath.Join(t.TempDir(), "store.zip")
+		archive := filepath.Join(golden.TempDir(t), "store.zip")
 		f, err := os.Create(archive)
 		require.NoError(t, err)
 		w := zip.NewWriter(f)
@@ -85,7 +85,7 @@ func TestAZipArchiveOfAStoreIsRead(t *testing.T) {
 }
 
 func TestALogThatCannotBeReadIsTroubleToIdentify(t *testing.T) {
-	archive := filepath.Join(t.TempDir(), "store.zip")
+	archive := filepath.Join(golden.TempDir(t), "store.zip")
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	require.NoError(t, w.AddFS(os.DirFS(golden.Unpack(t, "rocketmq-4.9.7/clean"))))

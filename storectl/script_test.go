@@ -18,6 +18,7 @@ import (
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
+		WorkdirRoot:   golden.TempDir(t), // where the stores are: no file can be linked or cloned from one file system to another
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"store": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -13,20 +13,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/internal/golden"
 )
 
 // startBroker starts a broker that is registered with a name server, and gives the name server's address.
 func startBroker(t *testing.T, more ...string) (namesrv string) {
 	t.Helper()
 	names := startNamesrv(t)
-	file := filepath.Join(t.TempDir(), "broker.conf")
+	file := filepath.Join(golden.TempDir(t), "broker.conf")
 	require.NoError(t, os.WriteFile(file, []byte("brokerName=b\nmappedFileSizeCommitLog=1048576\nmaxHashSlotNum=100\nmaxIndexNum=400\ntraceTopicEnable=true\n"), 0o600))
 	r, w := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		run(ctx, append([]string{"broker", "-c", file, "--store", filepath.Join(t.TempDir(), "store"), "--port", "0", "-n", names.namesrv}, more...), w, io.Discard)
+		run(ctx, append([]string{"broker", "-c", file, "--store", filepath.Join(golden.TempDir(t), "store"), "--port", "0", "-n", names.namesrv}, more...), w, io.Discard)
 		_ = w.Close()
 	}()
 	t.Cleanup(func() {
@@ -82,7 +84,7 @@ func TestSendSaysWhereTheMessageIsAndTraceShowsItsWay(t *testing.T) {
 
 func TestSendTakesLinesCountsAndARate(t *testing.T) {
 	ns := startBroker(t)
-	file := filepath.Join(t.TempDir(), "lines")
+	file := filepath.Join(golden.TempDir(t), "lines")
 	require.NoError(t, os.WriteFile(file, []byte("one\ntwo\nthree\n"), 0o600))
 	status, out, errOut := call(t, "send", "-n", ns, "-t", "T", "--file", file, "--count", "10", "--rate", "1000", "--json")
 	require.Zero(t, status, errOut)
@@ -105,7 +107,7 @@ func TestSendSaysWhatIsWrong(t *testing.T) {
 		"required flag(s)":         {"send", "x"},
 		"no name server":           {"send", "-n", "127.0.0.1:1", "-t", "T", "--timeout", "1s", "x"},
 		"other characters than":    {"send", "-t", "a b", "x"},
-		"no such file":             {"send", "-t", "T", "--file", filepath.Join(t.TempDir(), "none")},
+		"no such file":             {"send", "-t", "T", "--file", filepath.Join(golden.TempDir(t), "none")},
 		"missing port":             {"trace", "-n", "x", "ID"},
 		"property's name and valu": {"send", "-t", "T", "-k", "a b", "x"},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/inspect"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
 )
 
@@ -41,7 +42,7 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestSnapshotsOfALiveStoreOpenAndStandAlone(t *testing.T) {
 	for _, share := range []string{"link", "copy", "auto"} {
 		t.Run(share, func(t *testing.T) {
-			dir, work := filepath.Join(t.TempDir(), "live"), t.TempDir()
+			dir, work := filepath.Join(golden.TempDir(t), "live"), golden.TempDir(t)
 			o := &rocketstore.Options{SegmentSize: 64 << 10, QueueSegmentSize: 1000, IndexSlots: 100, IndexEntries: 200}
 			s, err := rocketstore.Open(dir, o)
 			require.NoError(t, err)

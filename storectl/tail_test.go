@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
 )
 
@@ -32,7 +33,7 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 
 func TestTailPrintsWhatComes(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "live")
+	dir := filepath.Join(golden.TempDir(t), "live")
 	s, err := rocketstore.Open(dir, &rocketstore.Options{SegmentSize: 4096, QueueSegmentSize: 1000, IndexSlots: 100, IndexEntries: 200})
 	require.NoError(t, err)
 	put := func(body string) {

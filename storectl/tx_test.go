@@ -34,7 +34,7 @@ func TestTransactionsOfGoldenStoresAreListedAndExported(t *testing.T) {
 			}
 			require.ElementsMatch(t, want.RedoLog(), units)
 
-			out := filepath.Join(t.TempDir(), "out")
+			out := filepath.Join(golden.TempDir(t), "out")
 			moved, _, _ := rows[txExported](t, "tx", "export", "--half", dir, out, "--segment-size", "65536", "--index-slots", "100", "--index-entries", "400")
 			require.Equal(t, before, golden.Snapshot(t, dir))
 			var open []int64

@@ -69,7 +69,7 @@ func hashFile(path string) (string, error) {
 // of the copy.
 func Copy(tb testing.TB, dir string) string {
 	tb.Helper()
-	to := filepath.Join(tb.TempDir(), filepath.Base(dir))
+	to := filepath.Join(TempDir(tb), filepath.Base(dir))
 	if err := copyTree(dir, to); err != nil {
 		tb.Fatalf("golden: copy %s: %v", dir, err)
 	}

@@ -54,7 +54,7 @@ func Names(versions ...string) []string {
 // changed is "rocketmq-4.9.7/abort.reopened".
 func Unpack(tb testing.TB, name string) string {
 	tb.Helper()
-	dir := tb.TempDir()
+	dir := TempDir(tb)
 	if err := unpack(dir, filepath.Join(root(), "stores", filepath.FromSlash(name)+archiveSuffix)); err != nil {
 		tb.Fatalf("golden: unpack %s: %v", name, err)
 	}

@@ -88,7 +88,7 @@ var table = map[string]layer{
 	"broker":              {join(network, "."), above},
 	"bench":               {join(formats, ".", "recovery", "mappedfile", "mappedfile/memfs", "mappedfile/crashfs", "message", "dialect"), above},
 	"storectl":            {[]string{"public"}, join(above, cobra, prometheus, progress)},
-	"internal/golden":     {}, // only test files import it and mqtest
+	"internal/golden":     {[]string{"mappedfile"}, nil}, // only test files import it and mqtest
 	"internal/mqtest":     {[]string{"internal/remoting", "internal/route"}, nil},
 	"internal/layers":     {},
 }
