@@ -68,7 +68,45 @@ func (b *Broker) handle(ctx context.Context, c *remoting.Conn, req *remoting.Com
 	if err != nil {
 		return b.refuse(c, req, err)
 	}
+	if resp != nil && len(resp.Body) > largeAnswer && !req.IsOneway() {
+		return b.handOver(ctx, c, req, resp)
+	}
 	return resp
+}
+
+// largeAnswer is the size of a body, bytes, from which answers share what slow readers may keep waiting.
+const largeAnswer = 16 << 10
+
+// handOver puts a large answer into the connection's buffer and returns nil, or what to answer instead.
+func (b *Broker) handOver(ctx context.Context, c *remoting.Conn, req, resp *remoting.Command) *remoting.Command {
+	size := int64(len(resp.Body))
+	if !b.reserve(c, size) {
+		return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits)
+	}
+	defer b.pullBytes.Add(-size)
+	err := c.Respond(ctx, req, resp)
+	switch {
+	case errors.Is(err, remoting.ErrFrame):
+		return b.refuse(c, req, err)
+	case err != nil && ctx.Err() == nil:
+		b.opts.Logger.Warn("answer dropped", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
+	}
+	return nil
+}
+
+const tooMuchWaits = "[OVERLOAD]too many answers wait to be read"
+
+// reserve counts bytes of an answer that is about to be made; false, and not counted, when all answers together would hold too
+// much. What waits in the connections' buffers counts against those only that have something waiting: who reads is served.
+func (b *Broker) reserve(c *remoting.Conn, bytes int64) bool {
+	limit := b.live().MaxPullBytes
+	held := b.pullBytes.Add(bytes)
+	if held <= limit && (held+b.net.Waiting() <= limit || c.Waiting() == 0) {
+		return true
+	}
+	b.pullBytes.Add(-bytes)
+	b.figures.busy.Add(1)
+	return false
 }
 
 func (b *Broker) refuse(c *remoting.Conn, req *remoting.Command, err error) *remoting.Command {

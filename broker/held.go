@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +16,12 @@ import (
 type heldPull struct {
 	offset int64
 	filter filter
+	weight int64         // how many pulls it counts as
 	wake   chan struct{} // one is waiting: a message has come
 }
+
+// tagsPerPull is how many tags a pull may name that counts as one.
+const tagsPerPull = 64
 
 // held are the pulls that wait, by queue. The store's dispatch wakes those of the queue that it has put a message into.
 type held struct {
@@ -32,11 +37,11 @@ func newHeld(limit int64) *held {
 
 // add parks a pull; nil when there are too many.
 func (h *held) add(p *pullRequest) *heldPull {
-	if h.count.Add(1) > h.limit {
-		h.count.Add(-1)
+	x := &heldPull{offset: p.offset, filter: p.filter, weight: 1 + int64(len(p.filter.codes)/tagsPerPull), wake: make(chan struct{}, 1)}
+	if h.count.Add(x.weight) > h.limit {
+		h.count.Add(-x.weight)
 		return nil
 	}
-	x := &heldPull{offset: p.offset, filter: p.filter, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	queues := h.pulls[p.topic]
@@ -52,7 +57,7 @@ func (h *held) add(p *pullRequest) *heldPull {
 }
 
 func (h *held) remove(p *pullRequest, x *heldPull) {
-	h.count.Add(-1)
+	h.count.Add(-x.weight)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	queues := h.pulls[p.topic]
@@ -86,6 +91,7 @@ func (h *held) queued(u rocketstore.QueuedUnit) {
 // hold parks a pull that found nothing. It is answered with its own opaque when a message that it wants comes, or when its
 // time is over; not at all when its connection ends or the broker stops.
 func (b *Broker) hold(ctx context.Context, c *remoting.Conn, req *remoting.Command, p *pullRequest) (*remoting.Command, error) {
+	p.group, p.topic = strings.Clone(p.group), strings.Clone(p.topic)
 	x := b.held.add(p)
 	if x == nil {
 		b.figures.busy.Add(1)
@@ -97,6 +103,8 @@ func (b *Broker) hold(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 		b.held.remove(p, x)
 		return resp, err
 	}
+	// Of the request only this is kept: its header may be large.
+	req = &remoting.Command{Code: req.Code, Version: req.Version, Opaque: req.Opaque, Flag: req.Flag, Codec: req.Codec}
 	b.tasks.Go(func() {
 		if b.await(c, x, p.wait) {
 			b.held.remove(p, x)

@@ -88,8 +88,8 @@ type Options struct {
 	MemoryRatio                int
 	Memory                     int64
 
-	// MaxSends limits the sends under way, MaxHeld the pulls that wait, MaxPullBytes what all answers to pulls hold that are
-	// not yet handed to the network. Beyond them the answer is SYSTEM_BUSY. Default 10 000, 100 000, 256 MiB. Java:
+	// MaxSends limits the sends under way, MaxHeld the pulls that wait (one with more than 64 tags counts as several), MaxPullBytes
+	// what all answers with messages hold that are made, and those that wait for who does not read. Beyond them the answer is SYSTEM_BUSY. Default 10 000, 100 000, 256 MiB. Java:
 	// sendThreadPoolQueueCapacity.
 	MaxSends, MaxHeld int64
 	MaxPullBytes      int64

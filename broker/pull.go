@@ -126,11 +126,11 @@ const maxSkips = 800
 // slow readers keep waiting is bounded, and nil is returned.
 func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting.Command, p *pullRequest) (*remoting.Command, error) {
 	o := b.live()
-	defer b.pullBytes.Add(-int64(o.BytesInMemory))
-	if b.pullBytes.Add(int64(o.BytesInMemory)) > o.MaxPullBytes {
-		b.figures.busy.Add(1)
-		return req.Refuse(remoting.SystemBusy, "[OVERLOAD]too many pulls at once"), nil
+	reserved := int64(o.BytesInMemory)
+	if !b.reserve(c, reserved) {
+		return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits), nil
 	}
+	defer func() { b.pullBytes.Add(-reserved) }()
 	get := rocketstore.GetRequest{
 		Topic: p.topic, QueueID: p.queueID, Offset: p.offset, Max: min(max(p.count, 1), o.CountInMemory), MaxBytes: o.BytesInMemory,
 	}
@@ -148,6 +148,12 @@ func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting
 	res.Release()
 	if resp.Code != remoting.Success {
 		return resp, nil
+	}
+	if more := int64(len(resp.Body)) - reserved; more > 0 { // the first message is given however large it is
+		if !b.reserve(c, more) {
+			return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits), nil
+		}
+		reserved += more
 	}
 	if err := c.Respond(ctx, req, resp); err != nil && ctx.Err() == nil {
 		b.opts.Logger.Warn("messages not sent", "topic", p.topic, "queue", p.queueID, "peer", c.RemoteAddr(), "err", err)

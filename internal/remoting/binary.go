@@ -95,6 +95,9 @@ func decodeBinary(c *Command, header string) error {
 	}
 	c.Fields = make(Fields, 0, min(len(r.s)/8, 16))
 	for r.s != "" {
+		if len(c.Fields) == maxFields {
+			return errFields
+		}
 		name := r.text(2)
 		value := r.text(4)
 		if r.short {

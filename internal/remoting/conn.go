@@ -65,6 +65,7 @@ type connOptions struct {
 type limits struct {
 	maxRequests, maxBytes int64
 	requests, bytes       atomic.Int64 // being handled; held by large frames
+	waiting               atomic.Int64 // bytes that wait to be written
 	handled, frameErrors  atomic.Int64 // ever
 }
 
@@ -79,7 +80,7 @@ func add(v *atomic.Int64, n, limit int64) bool {
 
 func newConn(ctx context.Context, nc net.Conn, o *connOptions, l *limits) *Conn {
 	c := &Conn{
-		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer),
+		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer, &l.waiting),
 		writerDone: make(chan struct{}), finished: make(chan struct{}),
 		slots: make(chan struct{}, o.maxInFlight), pending: map[int32]*Pending{},
 	}
@@ -104,6 +105,7 @@ func (c *Conn) run() {
 	c.out.finish()
 	<-c.writerDone
 	c.shut(err)
+	c.out.forget()
 	if c.opts.onClose != nil {
 		c.opts.onClose(c)
 	}
@@ -137,6 +139,9 @@ func (c *Conn) Err() error {
 	c.shut(ErrClosed) // at the latest now; waits for one that is under way
 	return c.err
 }
+
+// Waiting is how many bytes wait to be taken by the network.
+func (c *Conn) Waiting() int64 { return c.out.waiting() }
 
 // RemoteAddr is the peer's address as host:port.
 func (c *Conn) RemoteAddr() string { return c.nc.RemoteAddr().String() }
@@ -294,7 +299,7 @@ func (c *Conn) write(b []byte) error {
 			return err
 		}
 		n, err := c.nc.Write(b[:min(len(b), writeStep)])
-		c.out.written.Add(int64(n))
+		c.out.took(n)
 		c.src.touch()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return fmt.Errorf("%w: %d bytes waited for %v", ErrSlow, len(b), c.opts.writeTimeout)

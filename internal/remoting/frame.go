@@ -18,6 +18,12 @@ var ErrFrame = errors.New("bad frame")
 
 const maxHeader = 1<<24 - 1
 
+// maxFields bounds the ext fields of one header. Real ones have less than forty; in memory a field is many times as large as the
+// shortest one is in a frame, and each look at one passes over all.
+const maxFields = 1024
+
+var errFields = fmt.Errorf("a header of more than %d ext fields", maxFields)
+
 // AppendFrame appends the whole frame of c. It falls back to JSON where the binary header cannot hold a value: a code or
 // version above 32767, a field name of that length.
 func AppendFrame(b []byte, c *Command) ([]byte, error) {

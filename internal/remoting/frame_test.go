@@ -56,6 +56,23 @@ func TestNextRejects(t *testing.T) { // R-D-049, R-D-050
 	}
 }
 
+func TestAHeaderHasABoundedNumberOfFields(t *testing.T) { // R-G-14: in memory a field is many times what the shortest is in a frame
+	for _, codec := range []remoting.Codec{remoting.JSON, remoting.Binary} {
+		req := remoting.NewRequest(10)
+		req.Codec, req.Fields = codec, make(remoting.Fields, 1024)
+		b, err := remoting.AppendFrame(nil, req)
+		require.NoError(t, err)
+		_, err = remoting.DecodeFrame(b[4:])
+		require.NoError(t, err)
+		req.Fields = append(req.Fields, remoting.Field{})
+		b, err = remoting.AppendFrame(nil, req)
+		require.NoError(t, err)
+		_, err = remoting.DecodeFrame(b[4:])
+		require.ErrorIs(t, err, remoting.ErrFrame)
+		require.ErrorContains(t, err, "more than 1024 ext fields")
+	}
+}
+
 func TestUnknownMembersAndLanguagesAreTolerated(t *testing.T) {
 	header := `{"code":105,"language":"KLINGON","flag":0,"opaque":7,"version":999,"remark":null,"new":{"a":[1,{"b":null}]},` +
 		`"extFields":{"topic":"T","n":5,"b":true,"gone":null,"topic":"T2"}}`

@@ -69,7 +69,11 @@ func readFields(r *fastjson.Reader) Fields {
 	}
 	fields := make(Fields, 0, 16)
 	r.Object(func(name string) {
-		if !r.Null() {
+		switch {
+		case r.Null():
+		case len(fields) == maxFields:
+			r.Fail(errFields)
+		default:
 			fields = append(fields, Field{name, r.Text()})
 		}
 	})

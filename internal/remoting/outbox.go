@@ -23,12 +23,16 @@ type outbox struct {
 
 	// written counts the bytes that the network took. Only the writer adds to it.
 	written atomic.Int64
+	// total is what the connections of one server or client have waiting together, bytes.
+	total *atomic.Int64
 }
 
 // keepBuffer is the largest buffer that is kept for reuse.
 const keepBuffer = 64 << 10
 
-func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
+func newOutbox(limit int, total *atomic.Int64) *outbox {
+	return &outbox{limit: limit, wake: make(chan struct{}, 1), total: total}
+}
 
 // put encodes c behind what is there and returns the position behind it, in bytes ever put.
 func (o *outbox) put(ctx context.Context, c *Command) (end int64, err error) {
@@ -66,6 +70,7 @@ func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error)
 		return nil, 0, err
 	}
 	o.queued += int64(len(o.buf) - before)
+	o.total.Add(int64(len(o.buf) - before))
 	o.signal()
 	return nil, o.queued, nil
 }
@@ -137,6 +142,15 @@ func (o *outbox) close(err error) {
 	o.freeWaiters()
 	o.signal()
 }
+
+// took counts bytes that the network has taken.
+func (o *outbox) took(bytes int) {
+	o.written.Add(int64(bytes))
+	o.total.Add(-int64(bytes))
+}
+
+// forget takes what will never be written out of the total, after the writer has ended and close was called.
+func (o *outbox) forget() { o.total.Add(-o.waiting()) }
 
 // waiting is how many bytes were put and not yet taken by the network.
 func (o *outbox) waiting() int64 {

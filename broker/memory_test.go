@@ -1,0 +1,113 @@
+package broker_test
+
+import (
+	"context"
+
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore/broker"
+	"github.com/rocketstore/rocketstore/internal/remoting"
+)
+
+// heap is what lives, bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools are emptied by the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// deaf connects, asks again and again, and never reads. It returns when everything was written or nothing is taken any more.
+func deaf(t *testing.T, addr string, times int, req *remoting.Command) {
+	t.Helper()
+	frame, err := remoting.AppendFrame(nil, req)
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	for range times {
+		if _, err := c.Write(frame); err != nil {
+			return // it is not read any more
+		}
+	}
+}
+
+func TestThoseWhoNeverReadShareABound(t *testing.T) { // R-G-14: slow reader protection
+	o := small("4.9")
+	o.MaxPullBytes = 16 << 20
+	o.Store.SegmentSize = 16 << 20
+	b := onLoopback(t, o)
+	c := newClient(t)
+	for range 3 { // each larger than what a pull gives otherwise
+		resp, err := c.Call(t.Context(), b.Addr(), outgoing{topic: "T", body: strings.Repeat("x", 4<<20-1000)}.request(remoting.SendMessageV2))
+		require.NoError(t, err)
+		require.Equal(t, remoting.Success, resp.Code)
+	}
+	before := heap()
+	for _, req := range []*remoting.Command{
+		pulling{topic: "T", flags: subscribes}.request(), remoting.NewRequest(remoting.ViewMessageByID, remoting.Int("offset", 0)),
+	} {
+		for range 6 {
+			deaf(t, b.Addr(), 20, req)
+		}
+	}
+	settled(t, b)
+	// Twelve connections with one frame of 4 MiB each at the most, in a buffer that may have grown by a quarter, and the bound.
+	require.Less(t, heap()-before, int64(12*5+16)<<20)
+	require.Positive(t, b.Stats().Busy)
+	resp, err := c.Call(t.Context(), b.Addr(), pulling{topic: "T", flags: subscribes}.request())
+	require.NoError(t, err)
+	require.Equal(t, remoting.Success, resp.Code) // who reads is served
+}
+
+// settled waits until no request is handled that could end.
+func settled(t *testing.T, b *broker.Broker) {
+	t.Helper()
+	last := int64(-1)
+	require.Eventually(t, func() bool {
+		now := b.Stats().Busy
+		same := now == last
+		last = now
+		return same
+	}, time.Minute, 100*time.Millisecond)
+}
+
+func TestHeldPullsKeepNothingOfTheirRequests(t *testing.T) { // R-G-14
+	o := small("4.9")
+	o.MaxHeld = 1000
+	b := onLoopback(t, o)
+	c := newClient(t)
+	resp, err := c.Call(t.Context(), b.Addr(), outgoing{topic: "T", body: "x"}.request(remoting.SendMessageV2))
+	require.NoError(t, err)
+	require.Equal(t, remoting.Success, resp.Code)
+	hold := func(q pulling, padding int) {
+		req := q.request()
+		req.Fields = append(req.Fields, remoting.String("padding", strings.Repeat("p", padding)))
+		require.NoError(t, c.Async(context.Background(), b.Addr(), req, func(*remoting.Command, error) {}))
+	}
+	before := heap()
+	for range 100 {
+		hold(pulling{topic: "T", offset: 1, flags: subscribes | mayWait, wait: time.Minute}, 1<<20)
+	}
+	require.Eventually(t, func() bool { return b.Stats().Held == 100 }, time.Minute, time.Millisecond)
+	require.Less(t, heap()-before, int64(30)<<20)
+	// Those that name many tags count as many.
+	var tags []string
+	for i := range 20_000 {
+		tags = append(tags, strconv.Itoa(i))
+	}
+	many := pulling{topic: "T", offset: 1, flags: subscribes | mayWait, wait: time.Minute, tags: strings.Join(tags, "||")}
+	for range 10 {
+		hold(many, 0)
+	}
+	require.Eventually(t, func() bool { return b.Stats().Busy >= 8 }, time.Minute, time.Millisecond)
+}
