@@ -160,7 +160,7 @@ func (b *Broker) needs(req *remoting.Command) (n needs) {
 	f := req.Fields
 	switch req.Code {
 	case remoting.CreateTopic, remoting.DeleteTopicInBroker, remoting.UpdateBrokerConfig, remoting.CreateSubscriptionGroup,
-		remoting.DeleteSubscriptionGroup, remoting.CloneGroupOffset, remoting.CleanExpiredQueues, remoting.CleanUnusedTopic:
+		remoting.DeleteSubscriptionGroup, remoting.CloneGroupOffset, remoting.CleanExpiredQueues, remoting.CleanUnusedTopic, remoting.DeleteExpiredLog:
 		n.admin = true
 	case remoting.SendMessage, remoting.SendReplyMessage, remoting.SendMessageV2, remoting.SendBatchMessage, remoting.SendReplyMessageV2:
 		if topic := f.Get(fieldsOf(req.Code).topic); topic != b.opts.TraceTopicName { // which is free for all that signed
@@ -171,7 +171,7 @@ func (b *Broker) needs(req *remoting.Command) (n needs) {
 	case remoting.PullMessage, remoting.LitePullMessage, remoting.UpdateConsumerOffset, remoting.QueryConsumerOffset:
 		n.topic(f.Get("topic"), rightSub)
 		n.group(f.Get("consumerGroup"))
-	case remoting.InvokeResetOffset:
+	case remoting.InvokeResetOffset, remoting.InvokeConsumerStatus:
 		n.topic(f.Get("topic"), rightSub)
 		n.group(f.Get("group"))
 	case remoting.QueryMessage:

@@ -49,7 +49,7 @@ func TestAccessRulesAreRead(t *testing.T) { // R-G-13, protocol.md 16
 	require.Equal(t, "DENY DENY", r.Of("RocketMQ", "U", "Closed"))
 	require.Equal(t, "DENY DENY", r.Of("admin", "T", "G"))
 	for text, want := range map[string]string{
-		"other: 1":                      "line 1: allowed: globalWhiteRemoteAddresses, accounts",
+		"other: 1":                      "line 1: allowed: globalWhiteRemoteAddresses, accounts, dataVersion",
 		"accounts:\n  - accessKey: a\n": "line 2: an account needs accessKey and secretKey",
 		"accounts:\n  accessKey: a\n":   "line 2: an account is expected",
 		"accounts:\n\t- accessKey: a":   "line 2: indented by a tab",
@@ -64,6 +64,32 @@ func TestAccessRulesAreRead(t *testing.T) { // R-G-13, protocol.md 16
 		_, err := broker.ParseRules(text)
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+// The real broker writes the file anew when its tool changes it (mqadmin updateAclConfig of 4.9.7).
+func TestAccessRulesThatTheRealBrokerWroteAreRead(t *testing.T) { // R-G-13
+	r, err := broker.ParseRules(`globalWhiteRemoteAddresses:
+- '*'
+- 1.2.3.4-9
+accounts:
+- accessKey: RocketMQ
+  secretKey: 12345678
+  whiteRemoteAddress: null
+  admin: false
+  defaultTopicPerm: DENY
+  topicPerms:
+  - T=PUB|SUB
+- accessKey: it''s
+  secretKey: 'ab#c: d''12'
+  admin: true
+dataVersion:
+- counter: 2
+  timestamp: 1796020352750
+`)
+	require.NoError(t, err)
+	require.Equal(t, "PUB|SUB DENY", r.Of("RocketMQ", "T", "G"))
+	require.Equal(t, "DENY DENY", r.Of("it''s", "T", "G"))
+	require.Equal(t, "ab#c: d'12", r.Secret("it''s"))
 }
 
 func TestWhiteAddresses(t *testing.T) { // protocol.md 16

@@ -27,8 +27,9 @@ func parseRules(text string) (*rules, error) {
 			r.white, err = readAddresses(l, block)
 		case l.key == "accounts":
 			err = r.readAccounts(block)
+		case l.key == "dataVersion": // the original counts there how often it wrote the file
 		default:
-			err = l.wrong("allowed: globalWhiteRemoteAddresses, accounts")
+			err = l.wrong("allowed: globalWhiteRemoteAddresses, accounts, dataVersion")
 		}
 		if err != nil {
 			return nil, err
@@ -81,16 +82,28 @@ func splitMember(s string) (key, value string, err error) {
 		key, s = s[:i], strings.TrimLeft(s[i+1:], " ")
 	}
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
-		end := strings.IndexByte(s[1:], s[0])
-		if end < 0 {
-			return "", "", errQuote
-		}
-		return key, s[1 : end+1], nil
+		value, err := unquote(s[1:], s[:1])
+		return key, value, err
 	}
 	if i := strings.Index(s, " #"); i >= 0 {
 		s = s[:i]
 	}
 	return key, strings.TrimRight(s, " "), nil
+}
+
+// unquote gives the text up to a quote; two single quotes in a row are one that belongs to it.
+func unquote(s, quote string) (value string, err error) {
+	for {
+		inside, behind, ok := strings.Cut(s, quote)
+		if !ok {
+			return "", errQuote
+		}
+		value += inside
+		if quote != "'" || !strings.HasPrefix(behind, quote) {
+			return value, nil
+		}
+		value, s = value+quote, behind[1:]
+	}
 }
 
 // block parts the lines that belong to l from those behind.

@@ -56,9 +56,15 @@ func adminOperation(code int32) operation {
 		return (*Broker).reply
 	case remoting.InvokeResetOffset:
 		return (*Broker).resetOffsets
+	case remoting.InvokeConsumerStatus:
+		return (*Broker).consumerStatus
+	case remoting.ViewBrokerStats:
+		return (*Broker).viewStats
+	case remoting.GetBrokerConsumeStats:
+		return (*Broker).brokerConsumeStats
 	case remoting.CloneGroupOffset:
 		return (*Broker).cloneOffsets
-	case remoting.CleanExpiredQueues, remoting.CleanUnusedTopic:
+	case remoting.CleanExpiredQueues, remoting.CleanUnusedTopic, remoting.DeleteExpiredLog:
 		return (*Broker).clean
 	}
 	return nil
@@ -107,7 +113,8 @@ func withBody(req *remoting.Command, body []byte) (*remoting.Command, error) {
 	return resp, nil
 }
 
-// clean serves 306 and 316: what hangs on deleted messages follows them.
+// clean serves 306, 316 and 329: the rules of retention are applied at once, at any hour, and what hangs on deleted messages follows
+// them.
 func (b *Broker) clean(ctx context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
 	gone, err := b.store.Expire(ctx, rocketstore.ExpireOptions{})
 	if err != nil {

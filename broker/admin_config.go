@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +17,7 @@ import (
 	"github.com/rocketstore/rocketstore/internal/route"
 )
 
-// updateConfig serves 25: all of the properties are taken, or none. They hold until the broker ends; its file is not written.
+// updateConfig serves 25: all of the properties are taken, or none; where they cannot be written to the broker's file, none.
 func (b *Broker) updateConfig(_ context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
@@ -31,6 +33,9 @@ func (b *Broker) updateConfig(_ context.Context, c *remoting.Conn, req *remoting
 	if err != nil {
 		return nil, err
 	}
+	if err := b.saveConfig(string(req.Body)); err != nil {
+		return nil, err
+	}
 	b.current.Store(&changed)
 	b.audit(c, req, "configuration changed", "properties", strings.TrimSpace(string(req.Body)))
 	if err := b.topics.begin(&changed, b.rules); err != nil { // TBW102 comes or goes
@@ -44,6 +49,28 @@ func (b *Broker) updateConfig(_ context.Context, c *remoting.Conn, req *remoting
 		return nil, err
 	}
 	return req.Reply(remoting.Success), nil
+}
+
+// saveConfig writes what was changed into the file that the settings came from, so that it outlives a restart. All else in it
+// stays: the original writes all of its settings there, which would also keep those that flags or defaults gave.
+func (b *Broker) saveConfig(changes string) error {
+	file := b.opts.ConfigFile
+	if file == "" {
+		return nil
+	}
+	live, err := properties.LivePairs(settings(), changes)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	edited, err := properties.Edit(string(text), live)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return properties.SaveFile(file, []byte(edited))
 }
 
 // getConfig serves 26.

@@ -46,24 +46,39 @@ func (b *Broker) consumeStats(ctx context.Context, _ *remoting.Conn, req *remoti
 	}
 	var queues []queueName
 	var states []consumeState
+	perSecond := 0.0
 	for _, topic := range topics {
 		t, ok := b.topics.get(topic)
 		if !ok || !b.subscribes(group, topic) {
 			continue
 		}
-		for id := range t.readQueues {
-			_, end, err := b.bounds(ctx, topic, id)
-			if err != nil {
-				return nil, err
-			}
-			offset, _ := b.store.ConsumerOffset(topic, group, id)
-			offset = max(offset, 0)
-			q := queueName{topic, id}
-			queues, states = append(queues, q), append(states, consumeState{end, offset, b.storeTime(ctx, q, offset-1)})
+		q, s, err := b.consumeStates(ctx, group, topic, t.readQueues)
+		if err != nil {
+			return nil, err
 		}
+		queues, states, perSecond = append(queues, q...), append(states, s...), perSecond+b.flows.perSecond(topic, group)
 	}
-	o := fastjson.OpenObject(nil)
-	o.B = append(o.Key("consumeTps"), "0.0"...)
+	return withBody(req, b.appendConsumeStats(nil, perSecond, queues, states))
+}
+
+// consumeStates says where a group is in the first queues of a topic.
+func (b *Broker) consumeStates(ctx context.Context, group, topic string, n int32) (queues []queueName, states []consumeState, err error) {
+	for id := range n {
+		_, end, err := b.bounds(ctx, topic, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		offset, _ := b.store.ConsumerOffset(topic, group, id)
+		offset = max(offset, 0)
+		q := queueName{topic, id}
+		queues, states = append(queues, q), append(states, consumeState{end, offset, b.storeTime(ctx, q, offset-1)})
+	}
+	return queues, states, nil
+}
+
+func (b *Broker) appendConsumeStats(text []byte, perSecond float64, queues []queueName, states []consumeState) []byte {
+	o := fastjson.OpenObject(text)
+	o.B = appendDouble(o.Key("consumeTps"), perSecond)
 	o.B = appendQueueTable(b, o.Key("offsetTable"), queues, states, func(text []byte, s consumeState) []byte {
 		v := fastjson.OpenObject(text)
 		v.Int("brokerOffset", s.end)
@@ -71,7 +86,7 @@ func (b *Broker) consumeStats(ctx context.Context, _ *remoting.Conn, req *remoti
 		v.Int("lastTimestamp", s.consumed)
 		return v.Close()
 	})
-	return withBody(req, o.Close())
+	return o.Close()
 }
 
 // groupsOfTopic serves 300: the groups that are connected and want a topic, and those that have stored offsets of it.

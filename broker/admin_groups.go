@@ -76,6 +76,7 @@ func (b *Broker) deleteGroup(_ context.Context, c *remoting.Conn, req *remoting.
 	if err := b.groups.remove(name); err != nil {
 		return nil, err
 	}
+	b.flows.forget(func(k flowKey) bool { return k.group == name })
 	offsets := f.OptBool("removeOffset")
 	if offsets {
 		b.store.ForgetConsumerOffsets(func(_, group string) bool { return group == name })

@@ -2,6 +2,8 @@ package broker_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +122,49 @@ func TestConfigurationIsShownAndChanged(t *testing.T) { // R-G-02, R-G-34
 			require.NotEmpty(t, p.admin(code, remoting.UpdateBrokerConfig, "traceOn=false\n"+text).Remark, text)
 		}
 		require.Contains(t, string(p.admin(remoting.Success, remoting.GetBrokerConfig, "").Body), "traceOn=true\n") // all or none
+	})
+}
+
+// A change at run time is in the file that the broker was started with, so that it outlives a restart, as with the original:
+// the content before is in the .bak. What the file says besides stays.
+func TestChangedConfigurationOutlivesARestart(t *testing.T) { // R-G-02, R-G-34
+	const before = "# our broker\nbrokerName=broker-a\nbrokerPermission = 6\nflowerColour=red\n"
+	file := filepath.Join(t.TempDir(), "broker.conf")
+	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
+	o := small("4.9")
+	o.ConfigFile = file
+	inWorld(t, o, func(t *testing.T, w *world) {
+		p := w.peer()
+		p.admin(remoting.SystemError, remoting.UpdateBrokerConfig, "brokerPermission=4\nnothing=1\n")
+		p.admin(remoting.NoPermission, remoting.UpdateBrokerConfig, "brokerPermission=4\nlistenPort=1\n")
+		read := func(file string) string {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			return string(text)
+		}
+		require.Equal(t, before, read(file)) // all or none
+		p.admin(remoting.Success, remoting.UpdateBrokerConfig, "brokerPermission=4\nautoCreateTopicEnable=false\nbrokerName=broker-a\n")
+		const after = "# our broker\nbrokerName=broker-a\nbrokerPermission=4\nflowerColour=red\nautoCreateTopicEnable=false\n"
+		require.Equal(t, after, read(file))
+		require.Equal(t, before, read(file+".bak"))
+		w.stop()
+		again := small("4.9")
+		unknown, err := again.SetProperties(read(file))
+		require.NoError(t, err)
+		require.Equal(t, []string{"flowerColour"}, unknown)
+		require.Equal(t, int32(4), again.Permission)
+		require.True(t, again.NoAutoTopics)
+	})
+}
+
+// What cannot be written is not taken: it would be gone after a restart.
+func TestConfigurationThatCannotBeWrittenIsNotChanged(t *testing.T) {
+	o := small("4.9")
+	o.ConfigFile = t.TempDir() // a directory
+	inWorld(t, o, func(t *testing.T, w *world) {
+		p := w.peer()
+		p.admin(remoting.SystemError, remoting.UpdateBrokerConfig, "brokerPermission=4\n")
+		require.Contains(t, string(p.admin(remoting.Success, remoting.GetBrokerConfig, "").Body), "brokerPermission=6\n")
 	})
 }
 

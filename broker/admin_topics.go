@@ -74,6 +74,7 @@ func (b *Broker) deleteTopic(_ context.Context, c *remoting.Conn, req *remoting.
 	if err != nil {
 		return nil, err
 	}
+	b.flows.forget(func(k flowKey) bool { return k.topic == name })
 	if was {
 		b.audit(c, req, "topic deleted", "topic", name)
 		b.names.changed()

@@ -107,11 +107,11 @@ func (b *Broker) sendBatch(ctx context.Context, req *remoting.Command, s *sendRe
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(results))
+	ids, records := make([]string, len(results)), int64(0)
 	for i := range results {
 		ids[i] = results[i].MessageID()
+		records += int64(results[i].Size)
 	}
-	b.figures.sent.Add(int64(len(items)))
-	b.figures.sentBytes.Add(int64(len(req.Body)))
+	b.countSent(common.Topic, int64(len(items)), len(req.Body), records)
 	return b.sendReply(req, code, strings.Join(ids, ","), common.QueueID, results[0].QueueOffset), nil
 }

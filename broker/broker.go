@@ -36,6 +36,7 @@ type Broker struct {
 	held    *held
 	names   *names
 	unique  *uniqueIDs
+	flows   *flows
 
 	current   atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
 	host      atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
@@ -72,7 +73,7 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err // also where there is nothing to recover, which would take no time
 	}
-	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld)}
+	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld), flows: newFlows()}
 	b.began = time.Now()
 	b.current.Store(&b.opts)
 	if opts.ACL {
@@ -272,6 +273,7 @@ func (b *Broker) startTimers() {
 	b.every(b.opts.ScanEvery, b.opts.ScanEvery, b.scan)
 	b.every(10*time.Second, b.opts.SaveOffsetsEvery, b.saveOffsets)
 	b.every(time.Second, time.Second, func() { b.meter.look(time.Now(), b.figures.sent.Load(), b.figures.pulled.Load()) })
+	b.every(flowLook, flowLook, func() { b.flows.look(time.Now()) })
 }
 
 // every runs f after first and then each period until the broker stops.

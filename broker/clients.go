@@ -129,6 +129,25 @@ func (k *clients) memberIDs(group string) []string {
 	return slices.Compact(ids)
 }
 
+// connected is a client of a consumer group and its connection.
+type connected struct {
+	member
+	conn *remoting.Conn
+}
+
+// members are the clients of a consumer group, by id.
+func (k *clients) members(group string) (list []connected) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if g := k.consumers[group]; g != nil {
+		for c, m := range g.members {
+			list = append(list, connected{*m, c})
+		}
+	}
+	slices.SortFunc(list, func(a, b connected) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
 // conns are the connections of a consumer group.
 func (k *clients) conns(group string) []*remoting.Conn {
 	k.mu.RLock()

@@ -58,3 +58,9 @@ func (r Rules) Of(key, topic, group string) string {
 	a := r.rules.accounts[key]
 	return a.of(topic, false).String() + " " + a.of(group, true).String()
 }
+
+// Secret is an account's secret key.
+func (r Rules) Secret(key string) string { return r.rules.accounts[key].secretKey }
+
+// ReadStatus decodes a client's answer to 221.
+func ReadStatus(b []byte) (queues string, err error) { return readStatus(b) }

@@ -40,6 +40,18 @@ func FuzzReadLocks(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = broker.ReadLocks(b) })
 }
 
+func FuzzReadStatus(f *testing.F) {
+	f.Add([]byte(`{"consumerTable":{},"messageQueueTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}`))
+	f.Add([]byte(`{"messageQueueTable":7}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if queues, err := broker.ReadStatus(b); err == nil { // it is put into an object of ours
+			again, err := broker.ReadStatus([]byte(`{"messageQueueTable":` + queues + `}`))
+			require.NoError(t, err)
+			require.Equal(t, queues, again)
+		}
+	})
+}
+
 // everyCode are the request codes that a broker serves, and some that it does not.
 func everyCode() (codes []int32) {
 	for code := range int32(400) {

@@ -51,7 +51,7 @@ func hooked(c *remoting.Conn, req *remoting.Command) *Request {
 		r.Topic, r.Group = req.Fields.Get(n.topic), req.Fields.Get(n.group)
 	case remoting.EndTransaction:
 		r.Group = req.Fields.Get("producerGroup")
-	case remoting.ConsumerSendMessageBack, remoting.InvokeResetOffset:
+	case remoting.ConsumerSendMessageBack, remoting.InvokeResetOffset, remoting.InvokeConsumerStatus:
 		r.Group = req.Fields.Get("group")
 	}
 	return r

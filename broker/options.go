@@ -39,6 +39,10 @@ type Options struct {
 	// NameServers are the host:port of all name servers to register with. Java: namesrvAddr.
 	NameServers []string
 
+	// ConfigFile is the .properties file that the settings came from. A change at run time (request 25) is written into it, the
+	// content before to FILE.bak. Default: none, and such a change holds until the broker ends.
+	ConfigFile string
+
 	// Dir is the store directory. Java: storePathRootDir.
 	Dir string
 	// Store are the store's options. Queued, Tables and StoreHost are set by the broker, and those of Checks that are not set.

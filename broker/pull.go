@@ -208,6 +208,8 @@ func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketsto
 		}
 		b.figures.pulled.Add(int64(n))
 		b.figures.pulledBytes.Add(int64(size))
+		b.flows.of(flowKey{topic: p.topic, group: p.group}).add(int64(n), int64(size))
+		b.flows.pulled.add(int64(n), int64(size))
 		if b.opts.Hooks.Pulled != nil {
 			b.opts.Hooks.Pulled(p.group, p.topic, p.queueID, n)
 		}

@@ -286,8 +286,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 	if err != nil {
 		return nil, err
 	}
-	b.figures.sent.Add(1)
-	b.figures.sentBytes.Add(int64(len(m.Body)))
+	b.countSent(m.Topic, 1, len(m.Body), int64(res.Size))
 	resp := b.sendReply(req, code, res.MessageID(), userQueue, res.QueueOffset)
 	if b.rules.NamesRegion {
 		if id, ok := m.Properties.Get(message.PropertyUniqueKey); ok {
@@ -295,6 +294,14 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 		}
 	}
 	return resp, nil
+}
+
+// countSent counts messages that were stored for a producer: their bodies, and the records that they became.
+func (b *Broker) countSent(topic string, n int64, bodies int, records int64) {
+	b.figures.sent.Add(n)
+	b.figures.sentBytes.Add(int64(bodies))
+	b.flows.of(flowKey{topic: topic}).add(n, records)
+	b.flows.whole.add(n, records)
 }
 
 // plain says whether a message is neither delayed nor prepared: the others' property strings are written anew by the store,

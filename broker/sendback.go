@@ -67,7 +67,7 @@ func (b *Broker) sendBackChecked(ctx context.Context, s *sentBack) error {
 	if err != nil {
 		return err
 	}
-	put := b.store.Put
+	put, from := b.store.Put, m.Topic
 	if limit := s.limit(&g); m.ReconsumeTimes >= limit || s.level < 0 { // E9: the record's own count
 		if _, err := b.ensureTopic(deadPrefix+s.group, 1); err != nil {
 			return err
@@ -82,8 +82,11 @@ func (b *Broker) sendBackChecked(ctx context.Context, s *sentBack) error {
 	if err != nil {
 		return err
 	}
-	_, err = put(ctx, m)
-	return err
+	if _, err = put(ctx, m); err != nil {
+		return err
+	}
+	b.flows.of(flowKey{topic: from, group: s.group, back: true}).add(1, 0)
+	return nil
 }
 
 // limit is how many retries a message has.

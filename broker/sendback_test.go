@@ -212,3 +212,16 @@ func TestAGroupWithoutRetriesDropsWhatIsSentBack(t *testing.T) { // protocol.md 
 		require.Zero(t, p.countOf("%RETRY%CG"))
 	})
 }
+
+func TestAChangedPermissionHoldsForWhatIsSentBack(t *testing.T) { // R-G-02, protocol.md 8.2
+	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
+		p := w.peer()
+		p.puts("T", "a")
+		p.beat(heartbeat("c", "CG", "CLUSTERING", 1, "T", "*"))
+		back := []remoting.Field{remoting.Int("offset", 0), remoting.String("group", "CG"), remoting.Int("delayLevel", 0)}
+		p.admin(remoting.Success, remoting.UpdateBrokerConfig, "brokerPermission=4\n")
+		p.admin(remoting.NoPermission, remoting.ConsumerSendMessageBack, "", back...)
+		p.admin(remoting.Success, remoting.UpdateBrokerConfig, "brokerPermission=6\n")
+		p.admin(remoting.Success, remoting.ConsumerSendMessageBack, "", back...)
+	})
+}

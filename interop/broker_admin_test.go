@@ -3,6 +3,8 @@
 package interop_test
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,7 +44,8 @@ func TestMqadminWorksWithOurBroker(t *testing.T) {
 	const topic, group, ourAddr = "TopicTool", "CGTOOL", "127.0.0.1:10921"
 	l := wireLines()[1]
 	ns := startOurs(t, namesrv.Options{})
-	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10921, NameServers: []string{ns.addr}, Dir: t.TempDir()})
+	file := filepath.Join(t.TempDir(), "broker.conf")
+	b := startOurBroker(t, broker.Options{Name: "broker-ours", Port: 10921, NameServers: []string{ns.addr}, Dir: t.TempDir(), ConfigFile: file})
 	other := l.startBroker(t, ns.addr, nil)
 	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
 	tool := &mqadmin{t, l.startJava(t, t.TempDir(), true, "rocketstore.interop.WireDriver"), ns.addr}
@@ -72,7 +75,11 @@ func TestMqadminWorksWithOurBroker(t *testing.T) {
 	tool.shows(`update broker config success, `+ourAddr, "updateBrokerConfig", "-b", ourAddr, "-k", "brokerPermission", "-v", "4")
 	tool.shows(`brokerPermission +=  4`, "getBrokerConfig", "-b", ourAddr)
 	eventually(t, patience, other, "a drained broker", func() bool { return strings.Contains(tool.run("topicRoute", "-t", topic), `"perm":4`) })
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "brokerPermission=4\n", string(written)) // it outlives a restart
 	tool.shows(`update broker config success, `+ourAddr, "updateBrokerConfig", "-b", ourAddr, "-k", "brokerPermission", "-v", "6")
+	tool.shows(`(?m)^success`, "deleteExpiredCommitLog", "-b", ourAddr)
 
 	client.do(t, "stop", "c")
 	tool.run("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0") // nobody is online: the tool itself stores offsets
@@ -106,6 +113,8 @@ func toolOnGroup(t *testing.T, tool *mqadmin, client *javaProcess, topic, group 
 		return regexp.MustCompile(`(?m)^Consume Diff Total: 0$|^Diff Total: 0$`).MatchString(tool.run("consumerProgress", "-g", group))
 	})
 	tool.shows(`(?m)^`+topic+` +broker-ours +0 +2 +2 `, "consumerProgress", "-g", group)
+	tool.shows(`(?m)^`+topic+` +`+group+` +broker-ours +0 +2 +2 +0 `, "brokerConsumeStats", "-b", "127.0.0.1:10921", "-l", "0")
+	tool.shows(`(?m)^`+topic+` +`+group+` +0 +[0-9.]+ +[0-9.]+ +16 +16$`, "statsAll", "-t", topic)
 	tool.shows(`(?m)^`+group+` +1 +V4_9_7 +PUSH +CLUSTERING`, "consumerProgress")
 	reset := tool.shows(`(?s)broker-a +0 +0.*`, "resetOffsetByTime", "-g", group, "-t", topic, "-s", "0")
 	require.Regexp(t, `(?m)^broker-ours +0 +0`, reset)

@@ -140,21 +140,35 @@ type javaProcess struct {
 // do sends a command to a WireDriver and returns the rows of its answer.
 func (p *javaProcess) do(t *testing.T, words ...string) []string {
 	t.Helper()
+	rows, end := p.answer(t, words)
+	require.Equal(t, "ok", end, "%v: %s", words, p.log)
+	return rows
+}
+
+// fails gives the error of a command that must not succeed.
+func (p *javaProcess) fails(t *testing.T, words ...string) string {
+	t.Helper()
+	_, end := p.answer(t, words)
+	text, ok := strings.CutPrefix(end, "error ")
+	require.True(t, ok, "%v: %s: %s", words, end, p.log)
+	return text
+}
+
+func (p *javaProcess) answer(t *testing.T, words []string) (rows []string, end string) {
+	t.Helper()
 	watchdog := time.AfterFunc(answerTime, func() { _ = p.cmd.Process.Kill() })
 	defer watchdog.Stop()
 	_, err := fmt.Fprintln(p.in, strings.Join(words, " "))
 	require.NoError(t, err, "%v: %s", words, p.log)
-	var rows []string
 	for {
 		text, err := p.out.ReadString('\n')
 		require.NoError(t, err, "%v: %s", words, p.log)
 		text = strings.TrimSuffix(text, "\n")
-		if row, ok := strings.CutPrefix(text, "| "); ok {
-			rows = append(rows, row)
-			continue
+		row, ok := strings.CutPrefix(text, "| ")
+		if !ok {
+			return rows, text
 		}
-		require.Equal(t, "ok", text, "%v: %s", words, p.log)
-		return rows
+		rows = append(rows, row)
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *Server) updateConfig(c *remoting.Conn, req *remoting.Command) (*remotin
 		return nil, err
 	}
 	if s.opts.ConfigStorePath != "" {
-		if err := saveFile(s.opts.ConfigStorePath, []byte(changed.properties())); err != nil {
+		if err := properties.SaveFile(s.opts.ConfigStorePath, []byte(changed.properties())); err != nil {
 			return nil, err
 		}
 	}

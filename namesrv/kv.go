@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rocketstore/rocketstore/internal/fastjson"
+	"github.com/rocketstore/rocketstore/internal/properties"
 )
 
 // orderNamespace holds "broker:queues;…" by topic, for topics that are ordered over all brokers.
@@ -123,7 +124,7 @@ func (kv *kvStore) change(namespace string, edit func(m map[string]string) bool)
 	next := maps.Clone(kv.table) // only this method changes it, under writing
 	next[strings.Clone(namespace)] = m
 	if kv.path != "" {
-		if err := saveFile(kv.path, appendKV(nil, next)); err != nil {
+		if err := properties.SaveFile(kv.path, appendKV(nil, next)); err != nil {
 			return fmt.Errorf("key-value configuration: %w", err)
 		}
 	}

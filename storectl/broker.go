@@ -83,7 +83,7 @@ func (a *app) runBroker(cmd *cobra.Command, f *brokerFlags) error {
 
 // options gathers the settings from all sources.
 func (f *brokerFlags) options(cmd *cobra.Command) (o *broker.Options, unknown []string, err error) {
-	o = &broker.Options{}
+	o = &broker.Options{ConfigFile: f.config}
 	unknown, err = readSettings(o.SetProperties, []string{f.config, f.tlsConfig}, f.set)
 	if err != nil {
 		return nil, nil, err

@@ -16,8 +16,8 @@ var ErrSyntax = errors.New("bad properties")
 // Pair is one property.
 type Pair struct {
 	Name, Value string
-	// Line is where it stands, from 1.
-	Line int
+	// Line is where it stands, End the last line of it, from 1.
+	Line, End int
 }
 
 // Parse reads properties in the order of the text. A line that begins with # or ! is a comment; a backslash at its end
@@ -28,7 +28,8 @@ func Parse(text string) ([]Pair, error) {
 	var pairs []Pair
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 	for i := 0; i < len(lines); i++ {
-		number, line := i+1, strings.TrimLeft(lines[i], " \t\f")
+		p := Pair{Line: i + 1}
+		line := strings.TrimLeft(lines[i], " \t\f")
 		if line == "" || line[0] == '#' || line[0] == '!' {
 			continue
 		}
@@ -40,13 +41,13 @@ func Parse(text string) ([]Pair, error) {
 			line += strings.TrimLeft(lines[i], " \t\f")
 		}
 		name, value := split(line)
-		p := Pair{Line: number}
+		p.End = min(i+1, len(lines))
 		var err error
 		if p.Name, err = unescape(name); err == nil {
 			p.Value, err = unescape(value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: line %d: %w", ErrSyntax, number, err)
+			return nil, fmt.Errorf("%w: line %d: %w", ErrSyntax, p.Line, err)
 		}
 		pairs = append(pairs, p)
 	}
@@ -120,6 +121,60 @@ func unescapeByte(c byte) byte {
 		return '\f'
 	}
 	return c
+}
+
+// Edit gives the text with other values for some properties, of two for one the last; those that it does not have come to its end.
+// All else stays as it is, comments too. Errors are those of [Parse].
+func Edit(text string, changes []Pair) (string, error) {
+	pairs, err := Parse(text)
+	if err != nil {
+		return "", err
+	}
+	values := make(map[string]string, len(changes))
+	for _, c := range changes {
+		values[c.Name] = c.Value
+	}
+	lines, next := splitLines(text), 0
+	var b []byte
+	there := make(map[string]bool, len(changes))
+	for _, p := range pairs {
+		if value, ok := values[p.Name]; ok {
+			there[p.Name] = true
+			b = append(b, strings.Join(lines[next:p.Line-1], "")...)
+			b = Append(b, p.Name, value)
+			next = min(p.End, len(lines))
+		}
+	}
+	rest := strings.Join(lines[next:], "")
+	b = append(b, rest...)
+	if rest != "" && !strings.HasSuffix(rest, "\n") && !strings.HasSuffix(rest, "\r") {
+		b = append(b, '\n')
+	}
+	if continues(strings.TrimRight(rest, "\r\n")) { // it must not swallow what comes
+		b = append(b, '\n')
+	}
+	for _, c := range changes {
+		if !there[c.Name] {
+			there[c.Name] = true
+			b = Append(b, c.Name, values[c.Name])
+		}
+	}
+	return string(b), nil
+}
+
+// splitLines cuts a text behind the ends of its lines.
+func splitLines(text string) (lines []string) {
+	for text != "" {
+		n := strings.IndexAny(text, "\r\n") + 1
+		switch {
+		case n == 0:
+			n = len(text)
+		case strings.HasPrefix(text[n-1:], "\r\n"):
+			n++
+		}
+		lines, text = append(lines, text[:n]), text[n:]
+	}
+	return lines
 }
 
 // Append appends one property and a line feed, such that [Parse] gives it back.

@@ -94,6 +94,18 @@ func Change[O any](o *O, settings []Setting[O], text string) error {
 	return nil
 }
 
+// LivePairs gives those properties of a text that may be changed while the server runs. Errors are those of [Parse].
+func LivePairs[O any](settings []Setting[O], text string) (live []Pair, err error) {
+	pairs, err := Parse(text)
+	byName := index(settings)
+	for _, pair := range pairs {
+		if s := byName[pair.Name]; s != nil && s.Live {
+			live = append(live, pair)
+		}
+	}
+	return live, err
+}
+
 // Print gives all settings as the text of a .properties file.
 func Print[O any](o *O, settings []Setting[O]) string {
 	var b []byte

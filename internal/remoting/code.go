@@ -66,6 +66,7 @@ const (
 	GetUnitSubTopics          int32 = 312 // N
 	GetUnitSubNotUnitTopics   int32 = 313 // N
 	CloneGroupOffset          int32 = 314 // B
+	ViewBrokerStats           int32 = 315 // B
 	CleanUnusedTopic          int32 = 316 // B
 	GetBrokerConsumeStats     int32 = 317 // B
 	UpdateNameServerConfig    int32 = 318 // N
@@ -76,6 +77,7 @@ const (
 	SendReplyMessageV2        int32 = 325 // B
 	PushReplyMessage          int32 = 326 // C
 	AddWritePermission        int32 = 327 // N
+	DeleteExpiredLog          int32 = 329 // B
 	LitePullMessage           int32 = 361 // B, 5.x
 	QueryAssignment           int32 = 400 // B, 5.x
 	GetBrokerMemberGroup      int32 = 901 // N, 5.x

@@ -19,21 +19,31 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /**
  * Uses a broker in every way that the client of its line has. The commands and answers are lines as in WireDriver.
  *
+ * key ACCESS SECRET [CODE]             signs all that starts after it, but requests of that code; "key" alone does not
  * producer NAMESRV GROUP               starts the producer that send uses
  * send KIND TOPIC PREFIX COUNT SIZE    sends messages whose bodies are PREFIX0, PREFIX1, … and dots up to SIZE bytes; KIND is
  *                                      sync, async, oneway, batch or ordered. Rows: queue, queue offset, body
+ * transaction NAMESRV GROUP TOPIC BODY sends BODY0 in a transaction and commits it. Row as of send
+ * reply TOPIC CLIENT                   sends what answers a request of that client
  * push NAME NAMESRV GROUP TOPIC TAGS KIND FROM
  *                                      starts a push consumer; KIND is cluster, orderly or broadcast, FROM first or last
  * seen NAME                            what it got so far. Rows: queue, queue offset, tags, keys, the property n, length, body
@@ -44,6 +54,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 public final class BrokerDriver {
     private static final Map<String, Running> CONSUMERS = new ConcurrentHashMap<>();
     private static DefaultMQProducer producer;
+    private static RPCHook hook;
 
     private BrokerDriver() {
     }
@@ -66,7 +77,11 @@ public final class BrokerDriver {
                 answer = "ok";
             } catch (Throwable e) {
                 e.printStackTrace();
-                answer = "error " + e.toString().replace('\n', ' ');
+                StringBuilder text = new StringBuilder("error");
+                for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+                    text.append(' ').append(cause.toString().replace('\n', ' '));
+                }
+                answer = text.toString();
             }
             out.println(answer);
             out.flush();
@@ -76,11 +91,17 @@ public final class BrokerDriver {
 
     private static List<String> run(String[] w) throws Exception {
         switch (w[0]) {
+            case "key":
+                hook = w.length == 1 ? null : signing(w[1], w[2]);
+                if (w.length > 3) {
+                    hook = forgetting(hook, Integer.parseInt(w[3]));
+                }
+                return new ArrayList<>();
             case "producer":
                 if (producer != null) {
                     producer.shutdown();
                 }
-                producer = new DefaultMQProducer(w[2]);
+                producer = new DefaultMQProducer(w[2], hook);
                 producer.setNamesrvAddr(w[1]);
                 producer.setInstanceName(w[2]);
                 producer.setSendMsgTimeout(10_000);
@@ -91,6 +112,10 @@ public final class BrokerDriver {
                 return new ArrayList<>();
             case "send":
                 return send(w[1], w[2], w[3], Integer.parseInt(w[4]), Integer.parseInt(w[5]));
+            case "transaction":
+                return transaction(w[1], w[2], w[3], w[4]);
+            case "reply":
+                return reply(w[1], w[2]);
             case "push":
                 push(w);
                 return new ArrayList<>();
@@ -106,6 +131,67 @@ public final class BrokerDriver {
             default:
                 throw new IllegalArgumentException(w[0]);
         }
+    }
+
+    /** The hook that signs requests; only the line that the tests sign with has it here. */
+    static RPCHook signing(String access, String secret) throws Exception {
+        Class<?> key = Class.forName("org.apache.rocketmq.acl.common.SessionCredentials");
+        Object credentials = key.getConstructor(String.class, String.class).newInstance(access, secret);
+        return (RPCHook) Class.forName("org.apache.rocketmq.acl.common.AclClientRPCHook").getConstructor(key).newInstance(credentials);
+    }
+
+    private static RPCHook forgetting(RPCHook hook, int code) {
+        return new RPCHook() {
+            @Override
+            public void doBeforeRequest(String addr, RemotingCommand request) {
+                if (request.getCode() != code) {
+                    hook.doBeforeRequest(addr, request);
+                }
+            }
+
+            @Override
+            public void doAfterResponse(String addr, RemotingCommand request, RemotingCommand response) {
+                hook.doAfterResponse(addr, request, response);
+            }
+        };
+    }
+
+    private static List<String> transaction(String namesrv, String group, String topic, String body) throws Exception {
+        TransactionMQProducer p = new TransactionMQProducer(group, hook);
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName(group);
+        p.setSendMsgTimeout(10_000);
+        p.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message m, Object arg) {
+                return LocalTransactionState.COMMIT_MESSAGE;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt m) {
+                return LocalTransactionState.UNKNOW;
+            }
+        });
+        p.start();
+        try {
+            SendResult r = p.sendMessageInTransaction(message(topic, body, 0, 0), null);
+            List<String> rows = new ArrayList<>();
+            rows.add(row(r, body + 0));
+            return rows;
+        } finally {
+            p.shutdown();
+        }
+    }
+
+    private static List<String> reply(String topic, String client) throws Exception {
+        Message m = new Message(topic, "answer".getBytes(StandardCharsets.UTF_8));
+        MessageAccessor.putProperty(m, "MSG_TYPE", "reply");
+        MessageAccessor.putProperty(m, "CORRELATION_ID", "id");
+        MessageAccessor.putProperty(m, "REPLY_TO_CLIENT", client);
+        MessageAccessor.putProperty(m, "TTL", "3000");
+        List<String> rows = new ArrayList<>();
+        rows.add(row(producer.send(m), "answer"));
+        return rows;
     }
 
     private static Message message(String topic, String prefix, int i, int size) {
@@ -183,7 +269,7 @@ public final class BrokerDriver {
 
     private static void push(String[] w) throws Exception {
         Running r = new Running();
-        DefaultMQPushConsumer c = new DefaultMQPushConsumer(w[3]);
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer(w[3], hook, new AllocateMessageQueueAveragely());
         c.setNamesrvAddr(w[2]);
         c.setInstanceName(w[1]);
         c.setPollNameServerInterval(1000);
@@ -226,7 +312,7 @@ public final class BrokerDriver {
     }
 
     private static DefaultMQPullConsumer puller(String namesrv, String group) throws Exception {
-        DefaultMQPullConsumer c = new DefaultMQPullConsumer(group);
+        DefaultMQPullConsumer c = new DefaultMQPullConsumer(group, hook);
         c.setNamesrvAddr(namesrv);
         c.setInstanceName("pull" + System.nanoTime());
         c.setPollNameServerInterval(1000);

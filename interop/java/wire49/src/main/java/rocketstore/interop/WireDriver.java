@@ -4,6 +4,8 @@ import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Set;
@@ -18,6 +20,7 @@ import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * Works with the real client of its line. One command per line of the standard input, its words split by spaces; the
@@ -27,10 +30,13 @@ import org.apache.rocketmq.common.message.MessageExt;
  * send TOPIC PREFIX COUNT        sends COUNT messages with the bodies PREFIX0, PREFIX1, …
  * consume NAMESRV GROUP TOPIC PREFIX COUNT SECONDS
  *                                consumes until COUNT different bodies with that prefix came
+ * key ACCESS SECRET              signs what ext asks from then on; "key" alone does not. admin signs if conf/tools.yml has a key
  * admin WORDS…                   runs mqadmin in this process, if it is on the class path
+ * ext NAMESRV METHOD ARGS…       calls a method of DefaultMQAdminExt and gives its result; "-" is an empty text
  */
 public final class WireDriver {
     private static DefaultMQProducer producer;
+    private static RPCHook hook;
 
     private WireDriver() {
     }
@@ -49,7 +55,11 @@ public final class WireDriver {
                 answer = "ok";
             } catch (Throwable e) {
                 e.printStackTrace();
-                answer = "error " + e.toString().replace('\n', ' ');
+                StringBuilder text = new StringBuilder("error");
+                for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+                    text.append(' ').append(cause.toString().replace('\n', ' '));
+                }
+                answer = text.toString();
             }
             out.println(answer);
             out.flush();
@@ -72,8 +82,13 @@ public final class WireDriver {
                 return send(w[1], w[2], Integer.parseInt(w[3]));
             case "consume":
                 return consume(w[1], w[2], w[3], w[4], Integer.parseInt(w[5]), Integer.parseInt(w[6]));
+            case "key":
+                hook = w.length == 1 ? null : BrokerDriver.signing(w[1], w[2]);
+                return "";
             case "admin":
                 return admin(Arrays.copyOfRange(w, 1, w.length));
+            case "ext":
+                return ext(w[1], w[2], Arrays.copyOfRange(w, 3, w.length));
             default:
                 throw new IllegalArgumentException(w[0]);
         }
@@ -136,12 +151,41 @@ public final class WireDriver {
         ByteArrayOutputStream text = new ByteArrayOutputStream();
         System.setOut(new PrintStream(text, true, "UTF-8"));
         try {
-            Class<?> hook = Class.forName("org.apache.rocketmq.remoting.RPCHook");
             Class.forName("org.apache.rocketmq.tools.command.MQAdminStartup")
-                .getMethod("main0", String[].class, hook).invoke(null, words, null);
+                .getMethod("main0", String[].class, RPCHook.class).invoke(null, words, null);
         } finally {
             System.setOut(before);
         }
         return text.toString("UTF-8");
+    }
+
+    private static String ext(String namesrv, String name, String[] words) throws Exception {
+        Class<?> type = Class.forName("org.apache.rocketmq.tools.admin.DefaultMQAdminExt");
+        Object tool = type.getConstructor(RPCHook.class).newInstance(hook);
+        type.getMethod("setNamesrvAddr", String.class).invoke(tool, namesrv);
+        type.getMethod("start").invoke(tool);
+        try {
+            for (Method m : type.getMethods()) {
+                if (m.getName().equals(name) && m.getParameterCount() == words.length) {
+                    Object[] values = new Object[words.length];
+                    for (int i = 0; i < words.length; i++) {
+                        values[i] = value(m.getParameterTypes()[i], words[i].equals("-") ? "" : words[i]);
+                    }
+                    return String.valueOf(m.invoke(tool, values));
+                }
+            }
+            throw new IllegalArgumentException(name);
+        } catch (InvocationTargetException e) {
+            throw e.getCause() instanceof Exception ? (Exception) e.getCause() : e;
+        } finally {
+            type.getMethod("shutdown").invoke(tool);
+        }
+    }
+
+    private static Object value(Class<?> type, String word) {
+        if (type == long.class) {
+            return Long.parseLong(word);
+        }
+        return type == boolean.class ? (Object) Boolean.parseBoolean(word) : word;
     }
 }
