@@ -138,7 +138,8 @@ func (b *Broker) setHost(port int) {
 	b.host.Store(&message.Host{Addr: ip, Port: int32(port)})
 }
 
-// Start listens where the options say, opens the store and serves, until [Broker.Shutdown].
+// Start listens where the options say, opens the store and serves, until [Broker.Shutdown]. When it returns, clients find the broker at
+// the name servers that answered within three seconds; it goes on trying the others.
 func Start(ctx context.Context, o *Options) (*Broker, error) {
 	listeners, err := listen(ctx, o)
 	if err != nil {
@@ -163,6 +164,7 @@ func Start(ctx context.Context, o *Options) (*Broker, error) {
 		})
 	}
 	b.start.Do(b.startTimers)
+	b.names.await(ctx)
 	return b, nil
 }
 

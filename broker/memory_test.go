@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-
 	"net"
 	"runtime"
 	"strconv"

@@ -20,8 +20,9 @@ type names struct {
 
 // nameServer is one of them.
 type nameServer struct {
-	addr string
-	kick chan struct{} // one is waiting: register at once
+	addr  string
+	kick  chan struct{} // one is waiting: register at once
+	tried chan struct{} // closed when the first registration has ended, one way or the other
 
 	sending chan struct{} // holds a token while a registration is under way
 
@@ -40,7 +41,7 @@ func newNames(b *Broker) (*names, error) {
 	var err error
 	n.client, err = remoting.NewClient(&o)
 	for _, addr := range b.opts.NameServers {
-		n.servers = append(n.servers, &nameServer{addr: addr, kick: make(chan struct{}, 1), sending: make(chan struct{}, 1)})
+		n.servers = append(n.servers, &nameServer{addr: addr, kick: make(chan struct{}, 1), tried: make(chan struct{}), sending: make(chan struct{}, 1)})
 	}
 	return n, err
 }
@@ -52,6 +53,22 @@ func (n *names) begin() {
 	}
 }
 
+// startWait bounds what a start waits for the name servers.
+const startWait = 3 * time.Second
+
+// await returns when each name server has been told of the broker or cannot be, or after a few seconds.
+func (n *names) await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for _, s := range n.servers {
+		select {
+		case <-s.tried:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // retryFirst is the pause before a registration that failed is tried again; it doubles up to the usual period. It is also the
 // least time between two of them.
 const retryFirst = time.Second
@@ -60,10 +77,14 @@ const retryFirst = time.Second
 // server that takes connections only to drop them is asked no more often than one that is not there.
 func (n *names) keep(s *nameServer) {
 	b, pause := n.broker, retryFirst
-	for {
+	for first := true; ; first = false {
 		wait := b.opts.RegisterEvery
 		least := min(retryFirst, wait)
-		if err := n.register(b.ctx, s, nil); err != nil && b.ctx.Err() == nil {
+		err := n.register(b.ctx, s, nil)
+		if first {
+			close(s.tried)
+		}
+		if err != nil && b.ctx.Err() == nil {
 			b.opts.Logger.Warn("not registered", "namesrv", s.addr, "err", err)
 			wait = min(pause, wait)
 			least, pause = wait, 2*wait

@@ -27,7 +27,9 @@ func TestSeveralServersLiveInOneProcess(t *testing.T) { // R-F-01, R-F-18: on lo
 	for _, name := range []string{"broker-a", "broker-b"} {
 		o := small("4.9")
 		o.Name, o.NameServers = name, []string{l.Addr().String()}
-		brokers = append(brokers, onLoopback(t, o))
+		b := onLoopback(t, o)
+		require.Equal(t, 1, b.Stats().Registered) // clients find it from now on
+		brokers = append(brokers, b)
 	}
 	c := newClient(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
