@@ -2,6 +2,8 @@ package broker
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,13 +34,15 @@ type consumerGroup struct {
 	kind, model, from string
 	members           map[*remoting.Conn]*member
 	subscriptions     map[string]*subscription // by topic; never changed, but replaced
+	size              int64                    // about what the subscriptions hold, bytes
 }
 
 // clients are the connected clients, by group.
 type clients struct {
 	mu        sync.RWMutex
 	producers map[string]map[*remoting.Conn]*member
-	counted   map[*remoting.Conn]int // producer groups of a connection
+	counted   map[*remoting.Conn]int // groups of a connection
+	size      int64                  // about what the subscriptions of all groups hold, bytes
 	turns     map[string]int         // whose turn it is to be asked, by producer group
 	consumers map[string]*consumerGroup
 }
@@ -52,11 +56,8 @@ func (k *clients) beatProducer(group string, c *remoting.Conn, m member) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	members := k.producers[group]
-	if _, there := members[c]; !there {
-		if k.counted[c] >= maxHeartbeatGroups {
-			return
-		}
-		k.counted[c]++
+	if _, there := members[c]; !there && (len(group) > maxProducerGroup || !k.count(c)) {
+		return
 	}
 	if members == nil {
 		members = map[*remoting.Conn]*member{}
@@ -65,23 +66,54 @@ func (k *clients) beatProducer(group string, c *remoting.Conn, m member) {
 	members[c] = &m
 }
 
+// maxProducerGroup is the longest name of a producer group, bytes; clients allow 255 characters.
+const maxProducerGroup = 1 << 10
+
+// count adds a group to those of a connection, unless it has as many as one may have.
+func (k *clients) count(c *remoting.Conn) bool {
+	if k.counted[c] >= maxHeartbeatGroups {
+		return false
+	}
+	k.counted[c]++
+	return true
+}
+
+// uncount takes a group from those of a connection.
+func (k *clients) uncount(c *remoting.Conn) {
+	if k.counted[c]--; k.counted[c] == 0 {
+		delete(k.counted, c)
+	}
+}
+
+// maxSubscribed bounds what the subscriptions of all groups hold, bytes.
+const maxSubscribed = 64 << 20
+
+var errTooManySubscriptions = errors.New("too many groups or subscriptions")
+
 // beatConsumer notes that a client of a consumer group lives and what the group wants. It reports whether the group has
-// changed for its members: one has come, or a topic has come or gone (protocol.md E8).
-func (k *clients) beatConsumer(h *consumerData, c *remoting.Conn, m member) (changed bool) {
+// changed for its members: one has come, or a topic has come or gone (protocol.md E8). An error says that it would be too much;
+// nothing has changed then.
+func (k *clients) beatConsumer(h *consumerData, c *remoting.Conn, m member) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	g := k.consumers[h.group]
+	g, size := k.consumers[h.group], h.size()
 	if g == nil {
 		g = &consumerGroup{members: map[*remoting.Conn]*member{}}
-		k.consumers[h.group] = g
 	}
+	if h.unchanged {
+		size = g.size
+	}
+	_, there := g.members[c]
+	if size > g.size && k.size+size-g.size > maxSubscribed || !there && !k.count(c) {
+		return false, fmt.Errorf("group %s: %w", h.group, errTooManySubscriptions)
+	}
+	k.consumers[h.group] = g
+	k.size, g.size = k.size+size-g.size, size
 	g.kind, g.model, g.from = h.kind, h.model, h.from
-	if _, there := g.members[c]; !there {
-		changed = true
-	}
+	changed = !there
 	g.members[c] = &m
 	if h.unchanged {
-		return changed
+		return changed, nil
 	}
 	next := make(map[string]*subscription, len(h.subscriptions))
 	for topic, s := range h.subscriptions {
@@ -99,7 +131,7 @@ func (k *clients) beatConsumer(h *consumerData, c *remoting.Conn, m member) (cha
 		}
 	}
 	g.subscriptions = next
-	return changed
+	return changed, nil
 }
 
 // subscription is what a group wants of a topic; known says whether the group is connected, broadcast its model.
@@ -169,9 +201,7 @@ func (k *clients) leaveProducer(group string, c *remoting.Conn) {
 
 func (k *clients) dropProducer(group string, members map[*remoting.Conn]*member, c *remoting.Conn) {
 	if _, there := members[c]; there {
-		if k.counted[c]--; k.counted[c] == 0 {
-			delete(k.counted, c)
-		}
+		k.uncount(c)
 	}
 	if delete(members, c); len(members) == 0 {
 		delete(k.producers, group)
@@ -207,7 +237,9 @@ func (k *clients) dropConsumer(group string, c *remoting.Conn) bool {
 	if g == nil || g.members[c] == nil {
 		return false
 	}
+	k.uncount(c)
 	if delete(g.members, c); len(g.members) == 0 {
+		k.size -= g.size
 		delete(k.consumers, group)
 	}
 	return true

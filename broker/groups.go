@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -89,14 +90,29 @@ func (g *groups) find(name string, create bool) (group, bool, error) {
 	if found, ok := g.get(name); ok || !create || !validGroup(name) {
 		return found, ok, nil
 	}
+	err := g.make([]string{name})
+	found, ok := g.get(name)
+	return found, ok, err
+}
+
+// make makes those groups that are not there and whose names may be one.
+func (g *groups) make(names []string) error {
+	changed := false
 	g.mu.Lock()
-	if _, there := g.table.Table.Get(name); !there {
+	for _, name := range names {
+		if _, there := g.table.Table.Get(name); there || !validGroup(name) {
+			continue
+		}
+		name = strings.Clone(name) // of a header that may be large
 		g.table.Table.Set(name, config.NewGroup(name))
 		g.table.Version.Advance(time.Now().UnixMilli())
+		changed = true
 	}
 	g.mu.Unlock()
-	found, ok := g.get(name)
-	return found, ok, g.save()
+	if !changed {
+		return nil
+	}
+	return g.save()
 }
 
 func (g *groups) count() int {

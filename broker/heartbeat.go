@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/internal/fastjson"
 	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/message"
@@ -23,6 +24,16 @@ type consumerData struct {
 	group, kind, model, from string
 	subscriptions            map[string]*subscription
 	unchanged                bool // 5.x: the subscriptions are not repeated
+}
+
+// size is about what is kept of it, bytes.
+func (d *consumerData) size() int64 {
+	const group, each, code = 512, 256, 16
+	n := group + len(d.group) + len(d.kind) + len(d.model) + len(d.from)
+	for topic, s := range d.subscriptions {
+		n += each + len(topic) + len(s.expression) + code*len(s.filter.codes)
+	}
+	return int64(n)
 }
 
 // Bounds of one heartbeat; real ones have a handful of each.
@@ -55,6 +66,9 @@ func readHeartbeat(body []byte) (*heartbeat, error) {
 	if err := r.End(); err != nil {
 		return nil, err
 	}
+	if len(h.clientID) > maxClientID {
+		return nil, fmt.Errorf("heartbeat of a client id of %d bytes, at most %d are allowed", len(h.clientID), maxClientID)
+	}
 	if n := len(h.producers) + len(h.consumers); n > maxHeartbeatGroups {
 		return nil, fmt.Errorf("heartbeat of %d groups, at most %d are allowed", n, maxHeartbeatGroups)
 	}
@@ -80,13 +94,13 @@ func readConsumer(r *fastjson.Reader) *consumerData {
 	r.Object(func(key string) {
 		switch key {
 		case "groupName":
-			c.group = r.Text()
+			c.group = r.Clone()
 		case "consumeType":
-			c.kind = r.Text()
+			c.kind = r.Clone()
 		case "messageModel":
-			c.model = r.Text()
+			c.model = r.Clone()
 		case "consumeFromWhere":
-			c.from = r.Text()
+			c.from = r.Clone()
 		case "subscriptionDataSet":
 			r.Array(func() {
 				if topic, s := readSubscription(r); len(c.subscriptions) <= maxSubscriptions {
@@ -103,9 +117,9 @@ func readSubscription(r *fastjson.Reader) (topic string, s *subscription) {
 	r.Object(func(key string) {
 		switch key {
 		case "topic":
-			topic = r.Text()
+			topic = r.Clone()
 		case "subString":
-			s.expression = strings.TrimSpace(r.Text())
+			s.expression = strings.Clone(strings.TrimSpace(r.Text()))
 		case "codeSet":
 			r.Array(func() { s.filter.add(r.Int32()) })
 		case "tagsSet":
@@ -165,24 +179,24 @@ func (b *Broker) heartbeat(_ context.Context, c *remoting.Conn, req *remoting.Co
 		return nil, err
 	}
 	m := member{id: strings.Clone(h.clientID), language: req.Language, version: req.Version, seen: time.Now()}
-	made := false
+	made, err := b.makeGroups(h.consumers)
+	if made {
+		b.names.changed()
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range h.consumers {
-		g, known, err := b.groups.find(d.group, !b.live().NoAutoGroups)
+		g, known := b.groups.get(d.group)
+		if !known {
+			b.opts.Logger.Warn("heartbeat of an unknown group", "group", short(d.group), "peer", c.RemoteAddr())
+			continue
+		}
+		changed, err := b.clients.beatConsumer(d, c, m)
 		if err != nil {
 			return nil, err
 		}
-		if !known {
-			b.opts.Logger.Warn("heartbeat of an unknown group", "group", d.group, "peer", c.RemoteAddr())
-			continue
-		}
-		if validGroup(d.group) {
-			_, first, err := b.topics.ensure(retryPrefix+d.group, max(g.retryQueues, 1), permRead|permWrite)
-			if err != nil {
-				return nil, err
-			}
-			made = made || first
-		}
-		if b.clients.beatConsumer(d, c, m) {
+		if changed {
 			b.opts.Logger.Info("consumer group changed", "group", d.group, "client", m.id, "peer", c.RemoteAddr())
 			b.notify(d.group, g.notify)
 		}
@@ -190,10 +204,31 @@ func (b *Broker) heartbeat(_ context.Context, c *remoting.Conn, req *remoting.Co
 	for _, group := range h.producers {
 		b.clients.beatProducer(group, c, m)
 	}
-	if made {
-		b.names.changed()
-	}
 	return req.Reply(remoting.Success), nil
+}
+
+// short is the beginning of a text of any length, for the log.
+func short(text string) string { return text[:min(len(text), 2*maxGroupLength)] }
+
+// makeGroups makes the groups that are not there, if they may be made, and the retry topics of all that are. Each file is written once,
+// however many they are. It reports whether a topic is new.
+func (b *Broker) makeGroups(consumers []*consumerData) (made bool, err error) {
+	var names []string
+	for _, d := range consumers {
+		names = append(names, d.group)
+	}
+	if !b.live().NoAutoGroups {
+		if err := b.groups.make(names); err != nil {
+			return false, err
+		}
+	}
+	var retries []*config.Topic
+	for _, name := range names {
+		if g, known := b.groups.get(name); known && validGroup(name) {
+			retries = append(retries, plainTopic(retryPrefix+name, max(g.retryQueues, 1)))
+		}
+	}
+	return b.topics.makeAll(retries)
 }
 
 // noticeTimeout bounds what one notice may wait for a client that does not read.

@@ -2,10 +2,12 @@ package broker_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/broker"
 	"github.com/rocketstore/rocketstore/internal/remoting"
+	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
 // heap is what lives, bytes.
@@ -109,4 +112,65 @@ func TestHeldPullsKeepNothingOfTheirRequests(t *testing.T) { // R-G-14
 		hold(many, 0)
 	}
 	require.Eventually(t, func() bool { return b.Stats().Busy >= 8 }, time.Minute, time.Millisecond)
+}
+
+// countingFS counts the files that are put in their place.
+type countingFS struct {
+	mappedfile.FS
+
+	renames atomic.Int64
+}
+
+func (f *countingFS) Rename(from, to string) error {
+	f.renames.Add(1)
+	return f.FS.Rename(from, to)
+}
+
+func TestAHeartbeatOfManyGroupsWritesEachFileOnce(t *testing.T) { // R-G-14
+	o := small("4.9")
+	files := &countingFS{FS: o.Store.FS}
+	o.Store.FS = files
+	inWorld(t, o, func(t *testing.T, w *world) {
+		var groups []string
+		for i := range 4000 {
+			groups = append(groups, fmt.Sprintf(`{"groupName":"G%d","subscriptionDataSet":[{"topic":"T","subString":"*"}]}`, i))
+		}
+		before := files.renames.Load()
+		p := w.peer()
+		p.beat([]byte(`{"clientID":"c","consumerDataSet":[` + strings.Join(groups, ",") + `]}`))
+		require.LessOrEqual(t, files.renames.Load()-before, int64(4)) // two tables, each with its backup
+		require.Equal(t, 4000, w.broker.Stats().ConsumerGroups)
+		require.Equal(t, remoting.Success, p.ask(remoting.GetConsumerListByGroup, remoting.String("consumerGroup", "G3999")).Code)
+	})
+}
+
+func TestWhatConsumersSubscribeToIsBounded(t *testing.T) { // R-G-14
+	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
+		p := w.peer()
+		var codes []string
+		for i := range 90_000 {
+			codes = append(codes, strconv.Itoa(i))
+		}
+		set := `"subscriptionDataSet":[{"topic":"T","subString":"a","codeSet":[` + strings.Join(codes, ",") + `]}]}]}`
+		before, refused := heap(), 0
+		for i := range 100 {
+			beat := remoting.NewRequest(remoting.Heartbeat)
+			beat.Body = fmt.Appendf(nil, `{"clientID":"c","consumerDataSet":[{"groupName":"G%d",%s`, i, set)
+			if resp := p.send(beat); resp.Code != remoting.Success {
+				require.Contains(t, resp.Remark, "too many groups or subscriptions")
+				refused++
+			}
+		}
+		require.Positive(t, refused)
+		require.Less(t, heap()-before, int64(150)<<20)
+		p.lose()
+		require.Zero(t, w.broker.Stats().ConsumerGroups)
+		q := w.peer() // what is gone counts no more
+		q.beat(heartbeat("c", "CG", "CLUSTERING", 1, "T", "*"))
+		require.Less(t, heap()-before, int64(20)<<20)
+
+		long := strings.Repeat("p", 2000) // no producer group has such a name
+		q.beat([]byte(`{"clientID":"c","producerDataSet":[{"groupName":"` + long + `"}]}`))
+		require.Equal(t, remoting.SystemError, q.ask(remoting.GetProducerConnections, remoting.String("producerGroup", long)).Code)
+	})
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,9 +131,33 @@ func (t *topics) ensure(name string, queues, perm int32) (found topic, made bool
 	if found, ok := t.get(name); ok {
 		return found, false, nil
 	}
-	c := config.NewTopic(name)
+	c := config.NewTopic(strings.Clone(name)) // of a header that may be large
 	c.ReadQueues, c.WriteQueues, c.Perm = queues, queues, perm
 	return t.add(c)
+}
+
+// plainTopic is one to be read and written.
+func plainTopic(name string, queues int32) *config.Topic {
+	c := config.NewTopic(name)
+	c.ReadQueues, c.WriteQueues, c.Perm = queues, queues, permRead|permWrite
+	return c
+}
+
+// makeAll makes those topics that are not there; made says that there were any.
+func (t *topics) makeAll(list []*config.Topic) (made bool, err error) {
+	t.mu.Lock()
+	for _, c := range list {
+		if _, there := t.table.Table.Get(c.Name); !there {
+			t.table.Table.Set(c.Name, c)
+			t.table.Version.Advance(time.Now().UnixMilli())
+			made = true
+		}
+	}
+	t.mu.Unlock()
+	if !made {
+		return false, nil
+	}
+	return true, t.save()
 }
 
 // inherit makes a topic as its default topic allows (protocol.md 8.4). It is the zero topic, and nothing is made, when that
@@ -142,7 +167,7 @@ func (t *topics) inherit(name, from string, queues int32) (found topic, made boo
 	if !ok || parent.perm&permInherit == 0 || from == name {
 		return topic{}, false, nil
 	}
-	c := config.NewTopic(name)
+	c := config.NewTopic(strings.Clone(name))
 	n := max(min(queues, parent.writeQueues), 0)
 	c.ReadQueues, c.WriteQueues, c.Perm, c.SysFlag = n, n, parent.perm&^permInherit, parent.sysFlag
 	return t.add(c)
