@@ -86,7 +86,8 @@ func historyOf(t *testing.T, seed uint64, change func(*history)) (cut int, n tal
 	return cut, n, err
 }
 
-// TestCrashImages cuts the power in the middle of seeded histories and looks at what recovery makes of the disk.
+// TestCrashImages cuts the power in the middle of seeded histories and looks at what recovery makes of the disk. An acknowledged batch
+// is all there (R-D-097).
 func TestCrashImages(t *testing.T) {
 	t.Parallel()
 	if *crashSeed != 0 {

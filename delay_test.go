@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,42 @@ func TestDelayedMessagesAreDeliveredOnTime(t *testing.T) {
 		}
 		require.NoError(t, s.Close(t.Context()))
 	})
+}
+
+// When the clock is set back behind the moment of the send, a message is due at once: it would wait for longer than its level says
+// (R-D-105).
+func TestADelayedMessageIsDueWhenTheClockWasSetBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		back time.Duration
+		due  bool
+	}{
+		"by an hour":          {time.Hour, true},
+		"by little":           {2 * time.Second, true},
+		"by nothing":          {0, false},
+		"it was set forward":  {-3 * time.Second, false},
+		"forward, and beyond": {-6 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var back atomic.Int64
+				o := small()
+				o.FS, o.Now = memfs.New(), func() int64 { return time.Now().UnixMilli() - back.Load() }
+				s, err := rocketstore.Open("", o)
+				require.NoError(t, err)
+				_, err = s.Put(t.Context(), delayed(t, "five seconds", "2"))
+				require.NoError(t, err)
+				back.Store(tt.back.Milliseconds())
+				time.Sleep(time.Second + 200*time.Millisecond) // less than its delay; the first look is after one second
+				synctest.Wait()
+				want := []string{}
+				if tt.due {
+					want = append(want, "five seconds")
+				}
+				require.Equal(t, want, bodies(t, s, "T", 3))
+				require.NoError(t, s.Close(t.Context()))
+			})
+		})
+	}
 }
 
 // The records of waiting messages are those that the real stores hold for the same messages, to the last 0x02, which 4.9 leaves

@@ -44,7 +44,7 @@ func eachEngine(t *testing.T, f func(t *testing.T, line string)) {
 }
 
 // A commit delivers the message once, a rollback never, and a second end changes nothing; a restart of either kind neither.
-// What does not fit the prepared message has an error of its own (R-B-15, R-B-48, R-B-49).
+// What does not fit the prepared message has an error of its own (R-B-15, R-B-48, R-B-49, R-D-021).
 func TestTransactionsEndOnce(t *testing.T) {
 	eachEngine(t, func(t *testing.T, line string) {
 		fsys := memfs.New()

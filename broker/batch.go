@@ -103,7 +103,7 @@ func (b *Broker) sendBatch(ctx context.Context, req *remoting.Command, s *sendRe
 		batch[i] = m
 	}
 	results, err := b.store.PutBatch(ctx, batch)
-	code, err := putCode(err)
+	code, err := b.putCode(err, waitsForStore(batch[0]))
 	if err != nil {
 		return nil, err
 	}

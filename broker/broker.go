@@ -40,6 +40,7 @@ type Broker struct {
 
 	current   atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
 	host      atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
+	workers   chan struct{}                // one token for each send that is worked on; nil: no limit
 	sends     atomic.Int64                 // under way
 	pullBytes atomic.Int64                 // of answers to pulls that are not yet handed to the network
 	figures   figures
@@ -74,6 +75,9 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 		return nil, err // also where there is nothing to recover, which would take no time
 	}
 	b := &Broker{opts: opts, topics: newTopics(), groups: newGroups(), clients: newClients(), locks: newLocks(opts.LockTimeout), held: newHeld(opts.MaxHeld), flows: newFlows()}
+	if opts.SendWorkers > 0 {
+		b.workers = make(chan struct{}, opts.SendWorkers)
+	}
 	b.began = time.Now()
 	b.current.Store(&b.opts)
 	if opts.ACL {
@@ -256,7 +260,9 @@ func (b *Broker) shutdown(ctx context.Context) error {
 	b.serving.End()
 	b.start.Do(func() {}) // no timer starts after this
 	b.names.unregister(ctx)
+	over := context.AfterFunc(ctx, b.cancel) // sends that wait for a worker are let go
 	err := b.net.Shutdown(ctx)
+	over()
 	b.cancel()
 	b.tasks.Wait()
 	b.names.close()

@@ -39,11 +39,11 @@ func ExampleStart() {
 
 func ExampleOptions_SetProperties() {
 	var o broker.Options
-	unknown, err := o.SetProperties("brokerName = broker-a\nlistenPort = 10921\nsendMessageThreadPoolNums = 4\n")
+	unknown, err := o.SetProperties("brokerName = broker-a\nlistenPort = 10921\npullMessageThreadPoolNums = 4\n")
 	fmt.Println(o.Name, o.Port, unknown, err)
 	_, err = o.SetProperties("flushDiskType = LATER\n")
 	fmt.Println(err)
 	// Output:
-	// broker-a 10921 [sendMessageThreadPoolNums] <nil>
+	// broker-a 10921 [pullMessageThreadPoolNums] <nil>
 	// line 1: property refused: flushDiskType = "LATER": allowed: ASYNC_FLUSH, SYNC_FLUSH
 }

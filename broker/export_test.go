@@ -64,3 +64,9 @@ func (r Rules) Secret(key string) string { return r.rules.accounts[key].secretKe
 
 // ReadStatus decodes a client's answer to 221.
 func ReadStatus(b []byte) (queues string, err error) { return readStatus(b) }
+
+// TakeWorker takes a place of Options.SendWorkers until give is called.
+func (b *Broker) TakeWorker() (give func()) {
+	b.workers <- struct{}{}
+	return func() { <-b.workers }
+}

@@ -103,7 +103,7 @@ func lockBody(client string) []byte {
 		`{"topic":"T","brokerName":"broker-a","queueId":1},{"topic":"T","brokerName":"broker-a","queueId":77},{"topic":"Absent","brokerName":"broker-a","queueId":0}]}`)
 }
 
-func TestQueuesAreLockedForOneClient(t *testing.T) { // protocol.md 5.4
+func TestQueuesAreLockedForOneClient(t *testing.T) { // R-D-111, protocol.md 5.4
 	inWorld(t, small("4.9"), func(t *testing.T, w *world) {
 		p := w.peer()
 		p.puts("T", "a")

@@ -136,9 +136,9 @@ func TestPropertiesOfTheOriginal(t *testing.T) { // R-G-01, R-F-28 (a slave is r
 	var o broker.Options
 	unknown, err := o.SetProperties("brokerName=b\nbrokerIP1=10.0.0.1\nlistenPort=0\nnamesrvAddr=a:1; b:2\nautoCreateTopicEnable=false\n" +
 		"flushDiskType=SYNC_FLUSH\nmapedFileSizeCommitLog=1048576\nstorePathRootDir=/s\nstorePathCommitLog=/s/commitlog\ndeleteWhen=04;16\n" +
-		"fileReservedTime=72\nbrokerRole=ASYNC_MASTER\nlongPollingEnable=false\nsendMessageThreadPoolNums=4\n")
+		"fileReservedTime=72\nbrokerRole=ASYNC_MASTER\nlongPollingEnable=false\npullMessageThreadPoolNums=4\n")
 	require.NoError(t, err)
-	require.Equal(t, []string{"sendMessageThreadPoolNums"}, unknown)
+	require.Equal(t, []string{"pullMessageThreadPoolNums"}, unknown)
 	require.Equal(t, []string{"a:1", "b:2"}, o.NameServers)
 	require.True(t, o.NoAutoTopics && o.NoLongPolling)
 	require.Equal(t, int64(1<<20), o.Store.SegmentSize)

@@ -48,6 +48,10 @@ type Options struct {
 	// Store are the store's options. Queued, Tables and StoreHost are set by the broker, and those of Checks that are not set.
 	Store rocketstore.Options
 
+	// SyncMaster has producers told that no slave has their message, SLAVE_NOT_AVAILABLE instead of SEND_OK, unless they do not want to
+	// wait: it is what a master says that is to wait for slaves and has none, and this broker has none ever. Java: brokerRole=SYNC_MASTER.
+	SyncMaster bool
+
 	// Permission is what the broker allows, PermRead and PermWrite or-ed. Default 6, both. Java: brokerPermission.
 	Permission int32
 	// DefaultTopicQueues is how many queues TBW102 has, and a new topic at most. Default 8. Java: defaultTopicQueueNums.
@@ -92,6 +96,10 @@ type Options struct {
 	MemoryRatio                int
 	Memory                     int64
 
+	// SendWorkers limits the sends that are worked on at once; others wait for them, MaxSends in all. Default no limit: unlike the
+	// original's, a send here takes no thread while the disk is at work. Java: sendMessageThreadPoolNums, whose default is 32 and four
+	// for each processor in 3.1, and one for each, at most 4, in 4.9 and 5.3.
+	SendWorkers int
 	// MaxSends limits the sends under way, MaxHeld the pulls that wait (one with more than 64 tags counts as several), MaxPullBytes
 	// what all answers with messages hold that are made, and those that wait for who does not read. Beyond them the answer is SYSTEM_BUSY. Default 10 000, 100 000, 256 MiB. Java:
 	// sendThreadPoolQueueCapacity.
@@ -235,6 +243,7 @@ func (o *Options) check() (errs []error) {
 		{"ShortPolling", int64(o.ShortPolling)},
 		{"CountInMemory", int64(min(o.CountInMemory, o.CountOnDisk, o.BytesInMemory, o.BytesOnDisk))},
 		{"MemoryRatio", int64(o.MemoryRatio)},
+		{"SendWorkers", int64(o.SendWorkers)},
 		{"MaxSends", min(o.MaxSends, o.MaxHeld, o.MaxPullBytes)},
 		{"ClientTimeout", int64(min(o.ClientTimeout, o.ScanEvery))},
 		{"Stalled", int64(o.Stalled)},

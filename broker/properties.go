@@ -31,7 +31,7 @@ func identitySettings() []setting {
 		text("brokerClusterName", func(o *Options) *string { return &o.Cluster }),
 		text("brokerName", func(o *Options) *string { return &o.Name }),
 		properties.Number("brokerId", 0, maxInt64, func(o *Options) *int64 { return &o.ID }),
-		properties.Ignored[Options]("brokerRole", "ASYNC_MASTER", "SYNC_MASTER"),
+		roleSetting(),
 		text("brokerIP1", func(o *Options) *string { return &o.AdvertisedIP }),
 		text("brokerIP2", func(o *Options) *string { return &o.AdvertisedHA }),
 		text("bindAddress", func(o *Options) *string { return &o.BindAddress }),
@@ -60,6 +60,23 @@ func identitySettings() []setting {
 	}
 }
 
+// roleSetting is the role, of which a slave's is not to be had.
+func roleSetting() setting {
+	const async, sync = "ASYNC_MASTER", "SYNC_MASTER"
+	return setting{Name: "brokerRole", Get: func(o *Options) string {
+		if o.SyncMaster {
+			return sync
+		}
+		return async
+	}, Set: func(o *Options, v string) error {
+		if v != async && v != sync {
+			return fmt.Errorf("allowed: %s, %s", async, sync)
+		}
+		o.SyncMaster = v == sync
+		return nil
+	}}
+}
+
 func serviceSettings() []setting {
 	yes := func(name string, field func(*Options) *bool) setting { return properties.Bool(name, false, field) }
 	unless := func(name string, field func(*Options) *bool) setting { return properties.Bool(name, true, field) }
@@ -85,6 +102,7 @@ func serviceSettings() []setting {
 		properties.Live(unless("longPollingEnable", func(o *Options) *bool { return &o.NoLongPolling })),
 		properties.Live(millis("shortPollingTimeMills", func(o *Options) *time.Duration { return &o.ShortPolling })),
 		properties.Live(unless("notifyConsumerIdsChangedEnable", func(o *Options) *bool { return &o.NoNotify })),
+		properties.Number("sendMessageThreadPoolNums", 0, 1<<16, func(o *Options) *int { return &o.SendWorkers }),
 		properties.Live(properties.Number("sendThreadPoolQueueCapacity", 1, maxInt32, func(o *Options) *int64 { return &o.MaxSends })),
 		properties.Live(millis("osPageCacheBusyTimeOutMills", func(o *Options) *time.Duration { return &o.Stalled })),
 		properties.Live(properties.Number("accessMessageInMemoryMaxRatio", 1, 100, func(o *Options) *int { return &o.MemoryRatio })),

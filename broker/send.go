@@ -74,6 +74,14 @@ func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 		return req.Refuse(remoting.SystemBusy, "%s", busy), nil
 	}
 	defer b.endSend()
+	if b.workers != nil {
+		select {
+		case b.workers <- struct{}{}:
+			defer func() { <-b.workers }()
+		case <-b.ctx.Done():
+			return req.Refuse(remoting.ServiceNotAvailable, "service not available now: the broker is shutting down"), nil
+		}
+	}
 	s, err := readSend(req)
 	if err != nil {
 		return nil, err
@@ -275,6 +283,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 		return nil, refused(remoting.MessageIllegal, "%v", err)
 	}
 	put := b.store.Put
+	waits := waitsForStore(m)
 	if wait, ok := m.Properties.Get(message.PropertyWait); ok && b.rules.DropsWait && plain(m) {
 		m.Properties = m.Properties.Delete(message.PropertyWait)
 		if wait != "true" {
@@ -282,7 +291,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 		}
 	}
 	res, err := put(ctx, m)
-	code, err := putCode(err)
+	code, err := b.putCode(err, waits)
 	if err != nil {
 		return nil, err
 	}
@@ -312,9 +321,18 @@ func plain(m *message.Message) bool {
 	return !delayed && marked != "true" && m.SysFlag.Transaction() == 0
 }
 
-// putCode is the response code of a put that stored its message; else the error says why it did not.
-func putCode(err error) (int32, error) {
+// waitsForStore says whether a message's producer wants to be told only when it is where it is to be.
+func waitsForStore(m *message.Message) bool {
+	wait, ok := m.Properties.Get(message.PropertyWait)
+	return !ok || wait == "true"
+}
+
+// putCode is the response code of a put that stored its message; else the error says why it did not. That no slave has it counts for more
+// than that the disk was late, as in the original.
+func (b *Broker) putCode(err error, waits bool) (int32, error) {
 	switch {
+	case b.opts.SyncMaster && waits && (err == nil || errors.Is(err, rocketstore.ErrSyncTimeout)):
+		return remoting.SlaveNotAvailable, nil
 	case err == nil:
 		return remoting.Success, nil
 	case errors.Is(err, rocketstore.ErrSyncTimeout):

@@ -37,7 +37,7 @@ func (p *peer) offsetOf(topic string) int64 {
 	return res.Records[0].PhysicalOffset
 }
 
-func TestAMessageSentBackComesAgainLaterAndDiesInTheEnd(t *testing.T) { // R-D-010, R-F-12, R-F-15, protocol.md 8.2, E2, E9
+func TestAMessageSentBackComesAgainLaterAndDiesInTheEnd(t *testing.T) { // R-D-010, R-D-018, R-F-12, R-F-15, protocol.md 8.2, E2, E9
 	for _, dialect := range []string{"3.1", "4.9", "5.3"} {
 		o := small(dialect)
 		o.Store.DelayLevels = "1s 2s 3s 4s 5s 6s 7s"

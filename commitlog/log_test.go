@@ -60,7 +60,7 @@ func TestAppendRollsWhenARecordDoesNotFit(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// A run of records is one whole: it moves to the next segment together (R-E-034).
+// A run of records is one whole: it moves to the next segment together (R-E-034, R-D-097).
 func TestBatchIsAppendedAsAWhole(t *testing.T) {
 	l := openLog(t, memfs.New(), commitlog.Options{})
 	_, err := l.Append(t.Context(), record(t, string(make([]byte, 3000))), nil, false)

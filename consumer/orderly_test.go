@@ -27,7 +27,7 @@ func (s *seen) inOrder(t *testing.T) {
 	}
 }
 
-func TestAnOrderlyListenerGetsEachQueueInItsOrder(t *testing.T) { // R-G-30
+func TestAnOrderlyListenerGetsEachQueueInItsOrder(t *testing.T) { // R-G-30, R-D-111
 	inWorld(t, []string{"a", "b"}, func(t *testing.T, w *world) {
 		want := w.fill("T", "m", 200)
 		var running, most atomic.Int32
@@ -89,7 +89,7 @@ func TestAnOrderlyMessageThatFailsTooOftenGoesToTheDeadLetters(t *testing.T) { /
 	})
 }
 
-func TestAQueueWithoutItsLockIsNotConsumed(t *testing.T) { // R-G-30
+func TestAQueueWithoutItsLockIsNotConsumed(t *testing.T) { // R-G-30, R-D-111
 	inFake(t, 1, func(t *testing.T, w *world, b *fake) {
 		var refuse atomic.Bool
 		b.tell(func(req *remoting.Command) *remoting.Command {

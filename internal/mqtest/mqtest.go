@@ -123,10 +123,13 @@ type Names struct {
 
 // ServeNames starts a name server at addr that knows no topic.
 func (n *Net) ServeNames(addr string) *Names {
-	s := &Names{topics: map[string]*route.Topic{}, asked: map[string]int{}}
+	s := NewNames()
 	n.Serve(addr, s.Handle)
 	return s
 }
+
+// NewNames returns a name server that a test serves itself.
+func NewNames() *Names { return &Names{topics: map[string]*route.Topic{}, asked: map[string]int{}} }
 
 // Handle answers request 105.
 func (s *Names) Handle(_ context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
