@@ -118,10 +118,10 @@ public final class StoreDriver {
         answer.addProperty("maxPhysical", line.maxPhysical());
     }
 
-    /** Waits until nothing is left to dispatch; three looks in a row, since a taken request is no longer seen as waiting. */
+    /** Waits until nothing is left to dispatch; many looks in a row, since a taken request is no longer seen as waiting. */
     private void settle() throws Exception {
         long deadline = System.currentTimeMillis() + SETTLE_MILLIS;
-        for (int quiet = 0; quiet < 3; ) {
+        for (int quiet = 0; quiet < 20; ) {
             if (System.currentTimeMillis() > deadline) {
                 throw new IllegalStateException("dispatch did not come to rest");
             }

@@ -1,0 +1,3 @@
+package commitlog
+
+var NewGroup = newGroup
