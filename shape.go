@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/index"
@@ -51,17 +52,17 @@ func (s *Store) identify() error {
 		note.StateSegmentSize, note.RedoSegmentSize = cmp.Or(o.StateSegmentSize, note.StateSegmentSize), cmp.Or(o.RedoSegmentSize, note.RedoSegmentSize)
 		note.IndexSlots, note.IndexEntries = cmp.Or(o.IndexSlots, note.IndexSlots), cmp.Or(o.IndexEntries, note.IndexEntries)
 	}
-	if s.shape.segment, err = chooseSize("SegmentSize", s.opts.SegmentSize, id.CommitLog, note.SegmentSize, defaultSegment); err != nil {
+	if s.shape.segment, err = chooseSize("SegmentSize", s.opts.SegmentSize, id.CommitLog, note.SegmentSize, defaultSegment, commitlog.MinSegmentSize, 1); err != nil {
 		return err
 	}
 	queueSize := (s.opts.QueueSegmentSize + 19) / 20 * 20
-	if s.shape.queueSegment, err = chooseSize("QueueSegmentSize", queueSize, id.Queue, note.QueueSegmentSize, defaultQueueSegment); err != nil {
+	if s.shape.queueSegment, err = chooseSize("QueueSegmentSize", queueSize, id.Queue, note.QueueSegmentSize, defaultQueueSegment, 1, 1); err != nil {
 		return err
 	}
-	if s.shape.stateSegment, err = chooseSize("StateSegmentSize", s.opts.StateSegmentSize, id.StateTable, note.StateSegmentSize, txstate.DefaultSegmentSize); err != nil {
+	if s.shape.stateSegment, err = chooseSize("StateSegmentSize", s.opts.StateSegmentSize, id.StateTable, note.StateSegmentSize, txstate.DefaultSegmentSize, txstate.RecordSize, txstate.RecordSize); err != nil {
 		return err
 	}
-	if s.shape.redoSegment, err = chooseSize("RedoSegmentSize", s.opts.RedoSegmentSize, id.Redo, note.RedoSegmentSize, redolog.DefaultSegmentSize); err != nil {
+	if s.shape.redoSegment, err = chooseSize("RedoSegmentSize", s.opts.RedoSegmentSize, id.Redo, note.RedoSegmentSize, redolog.DefaultSegmentSize, redolog.UnitSize, redolog.UnitSize); err != nil {
 		return err
 	}
 	if err := s.chooseIndex(id, note); err != nil {
@@ -113,9 +114,16 @@ func (s *Store) chooseEngine(id *recovery.Identity, note *config.Marker) error {
 	return nil
 }
 
-// chooseSize gives the size of one kind of file in bytes. Where no file shows it, our note stands for the files.
-func chooseSize(what string, asked int64, shown recovery.Size, noted, standard int64) (int64, error) {
+// chooseSize gives the size of one kind of file in bytes, least or more and a multiple of unit. Where no file shows it, our note stands for the
+// files, and where one file alone is shorter than noted: that one was cut.
+func chooseSize(what string, asked int64, shown recovery.Size, noted, standard, least, unit int64) (int64, error) {
+	if shown.Alone && shown.Bytes < noted && (asked == 0 || asked == noted) {
+		return noted, nil
+	}
 	switch {
+	case asked == 0 && shown.Bytes != 0 && (shown.Bytes < least || shown.Bytes%unit != 0):
+		return 0, &mappedfile.CorruptError{File: shown.File, Offset: shown.Bytes, Err: fmt.Errorf(
+			"the file has %d bytes, want %d or more and a multiple of %d, and nothing tells its right length: give %s", shown.Bytes, least, unit, what)}
 	case asked != 0 && shown.Bytes != 0 && asked != shown.Bytes:
 		return 0, &mappedfile.CorruptError{File: shown.File, Err: fmt.Errorf("the file has %d bytes, %s %d asked for", shown.Bytes, what, asked)}
 	case asked != 0 && shown.Bytes == 0 && noted != 0 && asked != noted:

@@ -141,11 +141,11 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.identify(); err != nil {
 		return err
 	}
-	parts, err := s.openParts()
-	if err != nil {
+	if err := s.loadConfig(); err != nil {
 		return err
 	}
-	if err := s.loadConfig(); err != nil {
+	parts, err := s.openParts()
+	if err != nil {
 		return err
 	}
 	if s.opts.ReadOnly {

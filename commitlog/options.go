@@ -62,8 +62,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// minSegmentSize keeps a segment a whole number of pages in practice and large enough for a record.
-const minSegmentSize = mappedfile.PageSize
+// MinSegmentSize is the least length in bytes of a segment: a whole page, and room for a record.
+const MinSegmentSize = mappedfile.PageSize
 
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
@@ -101,8 +101,8 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	var errs []error
-	if c.SegmentSize < minSegmentSize {
-		errs = append(errs, fmt.Errorf("commitlog: SegmentSize %d: at least %d", c.SegmentSize, minSegmentSize))
+	if c.SegmentSize < MinSegmentSize {
+		errs = append(errs, fmt.Errorf("commitlog: SegmentSize %d: at least %d", c.SegmentSize, MinSegmentSize))
 	}
 	if c.FlushEvery < 0 || c.FlushPages < 0 || c.FlushThorough < 0 || c.SyncTimeout < 0 {
 		errs = append(errs, errors.New("commitlog: a flush option is negative"))

@@ -252,7 +252,7 @@ func (t *Table) Ensure(topic string, id int32) (*Queue, error) {
 	if q := t.Lookup(topic, id); q != nil {
 		return q, nil
 	}
-	if err := checkName(topic, id); err != nil {
+	if err := CheckName(topic, id); err != nil {
 		return nil, err
 	}
 	if t.opts.ReadOnly {
@@ -275,8 +275,8 @@ func (t *Table) Ensure(topic string, id int32) (*Queue, error) {
 // ErrName says that a queue cannot be, whatever the disk holds.
 var ErrName = errors.New("no name of a queue")
 
-// checkName refuses what cannot be the folder of a queue.
-func checkName(topic string, id int32) error {
+// CheckName refuses what cannot be the folder of a queue; the error matches [ErrName].
+func CheckName(topic string, id int32) error {
 	switch {
 	case topic == "" || topic == "." || topic == ".." || strings.ContainsAny(topic, "/\x00"):
 		return fmt.Errorf("%w: topic %q cannot be the name of a folder", ErrName, topic)

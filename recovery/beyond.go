@@ -62,7 +62,8 @@ func (w *walk) lookAt(start, offset int64) error {
 			for s.Next() {
 				w.meet(s.Record())
 			}
-			if s.Ending() == commitlog.EndBlank || s.Ending() == commitlog.EndOfSegment || !s.Resume() {
+			honest := s.Ending() == commitlog.EndBlank && w.honest(b, start, s.Offset())
+			if honest || s.Ending() == commitlog.EndOfSegment || !s.Resume() {
 				return nil
 			}
 		}

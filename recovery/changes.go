@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/redolog"
 	"github.com/rocketstore/rocketstore/txstate"
 )
@@ -29,7 +30,18 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 	add := func(file, format string, args ...any) {
 		changes = append(changes, Change{file, fmt.Sprintf(format, args...)})
 	}
-	d.logChanges(p, add)
+	if err := d.logChanges(p, add); err != nil {
+		return nil, err
+	}
+	for _, n := range p.Queues.Notices() {
+		switch {
+		case d.anew:
+		case n.Kind == mappedfile.ShortSegment:
+			add(n.File, "made whole with zeros, or removed when it holds no unit")
+		case n.Kind == mappedfile.EmptySegment:
+			add(n.File, "removed: it has no bytes")
+		}
+	}
 	for _, q := range d.queues {
 		switch _, found := q.queue.Bounds(); {
 		case d.anew:
@@ -38,6 +50,12 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 			add(q.queue.Dir(), "cut at unit %d (byte %d); it has %d", q.end, q.end*consumequeue.UnitSize, found)
 		case q.queue.Untidy():
 			add(q.queue.Dir(), "zeroed behind unit %d (byte %d)", q.end, q.end*consumequeue.UnitSize)
+		default:
+			for i, s := range q.queue.Segments() {
+				if i > 0 && q.cut && s.Start >= q.end*consumequeue.UnitSize {
+					add(s.Name, "removed: it lies behind the end of the queue")
+				}
+			}
 		}
 	}
 	for _, c := range d.missing {
@@ -70,7 +88,7 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 }
 
 // logChanges tells what happens to the files of the log.
-func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...any)) {
+func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...any)) error {
 	segments := p.Log.Queue().Segments()
 	for i, s := range segments {
 		kept := s.Start == d.LogEnd && i > 0 && segments[i-1].Start+p.Log.SegmentSize() != d.LogEnd // behind a gap
@@ -80,7 +98,13 @@ func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...an
 		case s.Length < p.Log.SegmentSize():
 			add(s.Name, "extended from %d to %d bytes", s.Length, p.Log.SegmentSize())
 		case d.TruncatedAt >= s.Start && d.TruncatedAt < end:
-			add(s.Name, "zeroed from byte %d on", d.TruncatedAt-s.Start)
+			dirty, err := dirtyBehind(p, s.Start, d.TruncatedAt)
+			if err != nil {
+				return err
+			}
+			if dirty { // else what is cut lies in later files
+				add(s.Name, "zeroed from byte %d on", d.TruncatedAt-s.Start)
+			}
 		}
 	}
 	aside := path.Join(LostAndFound, CommitLogDir)
@@ -91,6 +115,22 @@ func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...an
 		add(h.why.File, "%d bytes from byte %d on are written over with what stands for lost bytes", h.to-h.from, h.from%p.Log.SegmentSize())
 		add(aside, "made: it keeps these bytes")
 	}
+	return nil
+}
+
+// dirtyBehind says whether the segment at start has anything but zeros from an offset on.
+func dirtyBehind(p *Parts, start, offset int64) (dirty bool, err error) {
+	v, err := p.Log.Queue().ViewSegment(start)
+	if err != nil {
+		return false, err
+	}
+	defer v.Release()
+	err = mappedfile.Guard(v.File(), func() error {
+		b := v.Bytes()
+		dirty = notZero(b[min(offset-start, int64(len(b))):]) > 0
+		return nil
+	})
+	return dirty, err
 }
 
 // unitChanges tells which queues have units that the replay writes again, and which become fillers because their records
@@ -154,6 +194,9 @@ func (p *planner) notePlanned() {
 		sp := p.w.queues[k]
 		dir := path.Join(QueueDir, k.String())
 		q := p.Queues.Lookup(k.topic, k.id)
+		if consumequeue.CheckName(k.topic, k.id) != nil {
+			continue // in no queue
+		}
 		if q == nil {
 			p.d.missing = append(p.d.missing, Change{dir, fmt.Sprintf("made, with units up to %d", sp.last)})
 			continue

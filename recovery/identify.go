@@ -32,6 +32,7 @@ const (
 type Size struct {
 	Bytes int64
 	File  string
+	Alone bool // no other file has that length, so it may be one that was cut short
 }
 
 // Identity is what a directory tells of itself: which line of RocketMQ wrote it and how large its files are.
@@ -281,7 +282,7 @@ func commonSize(files []segmentFile) Size {
 	}
 	for _, f := range files {
 		if f.length == sizes[0] {
-			return Size{f.length, f.name}
+			return Size{f.length, f.name, count[f.length] == 1}
 		}
 	}
 	return Size{}

@@ -26,6 +26,7 @@ type part struct {
 	end       int64            // where the scan stopped
 	goesOn    bool             // the log goes on in the next segment
 	stop      error            // the damage that ends it, nil for none
+	hidden    *hidden          // records behind the blank that ends it, nil for none
 	err       error            // why it could not be looked at
 }
 
@@ -57,6 +58,12 @@ func (w *walk) walkSegment(ctx context.Context, start, offset int64) *part {
 	switch end := s.Ending(); {
 	case end == commitlog.EndBlank, end == commitlog.EndOfSegment && whole:
 		p.end, p.goesOn = start+w.log.SegmentSize(), true
+		if end == commitlog.EndBlank {
+			p.err = mappedfile.Guard(v.File(), func() error {
+				w.lookBehindBlank(p, v.File(), v.Bytes(), start, s.Offset())
+				return nil
+			})
+		}
 		return p
 	case end == commitlog.EndDamage && !errors.Is(s.Err(), mappedfile.ErrCorrupt):
 		p.err = s.Err()

@@ -112,7 +112,7 @@ type Decision struct {
 // Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing on disk. An error means that it could not look; what speaks against opening is in the decision.
 func Plan(ctx context.Context, p *Parts, o *Options) (*Decision, error) {
 	began := time.Now()
-	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}}
+	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}, badBlanks: make(map[int64]bool)}
 	pl.d.Unclean, pl.d.TruncatedAt, pl.d.LastRecord = p.Unclean, -1, -1
 	pl.notices()
 	err := pl.decide(ctx)
@@ -125,6 +125,8 @@ type planner struct {
 	opts Options
 	d    *Decision
 	w    *walk
+
+	badBlanks map[int64]bool // see walk
 }
 
 func (p *planner) notices() {
@@ -164,6 +166,7 @@ func (p *planner) decide(ctx context.Context) error {
 	for {
 		p.w = newWalk(p.Log, p.Derive)
 		p.w.taken, p.w.skip, p.w.unclean = p.taken, p.opts.OnDamage == Skip, p.Unclean
+		p.w.badBlanks = p.badBlanks
 		if p.Index != nil {
 			p.w.index = p.Index.Files()
 		}
@@ -180,6 +183,9 @@ func (p *planner) decide(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if p.markBlanks() {
+			continue
 		}
 		need, why := p.needs(start)
 		if need >= start {
@@ -327,6 +333,7 @@ func (p *planner) conclude() error {
 			Text: fmt.Sprintf("%d records behind the end at %d are left over from an earlier cut", w.beyond.Stale, w.end),
 		})
 	}
+	p.warnOfHidden()
 	if w.last < 0 && w.end == p.d.LogStart && p.d.Refused == nil {
 		p.emptyLog()
 	}

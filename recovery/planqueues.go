@@ -32,6 +32,9 @@ func (p *planner) judge(q *consumequeue.Queue, at int64, u consumequeue.Unit) ve
 	if !u.Valid() || p.w != nil && u.PhysicalOffset >= p.w.end {
 		return unitWrong
 	}
+	if slices.ContainsFunc(p.d.holes, func(h hole) bool { return h.from <= u.PhysicalOffset && u.End() <= h.to }) {
+		return unitGone
+	}
 	r, v, err := p.Log.Read(u.PhysicalOffset)
 	if errors.Is(err, mappedfile.ErrOutOfRange) {
 		if _, end := p.Log.Bounds(); u.PhysicalOffset < end {
@@ -122,6 +125,7 @@ func (p *planner) lacks(q *consumequeue.Queue, offset int64) (int64, bool) {
 
 // planQueues decides where each queue is cut before the replay fills in what is missing.
 func (p *planner) planQueues() error {
+	short := p.shortQueues()
 	for q := range p.Queues.All() {
 		found, err := q.FindEnd(p.Unclean)
 		if err != nil {
@@ -138,14 +142,25 @@ func (p *planner) planQueues() error {
 			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: end, To: found, Text: fmt.Sprintf(
 				"units %d to %d fit no record of the log; cut", end, found-1)})
 		}
-		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean || q.Untidy()})
+		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean || q.Untidy() || short[q.Dir()]})
 	}
 	for _, k := range p.w.sortedQueues() {
-		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean {
+		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean && consumequeue.CheckName(k.topic, k.id) == nil {
 			p.d.warn(Warning{Kind: KindQueueGone, File: path.Join(QueueDir, k.String()), Text: "the queue is missing; made again from the log"})
 		}
 	}
 	return nil
+}
+
+// shortQueues are the folders of queues whose last file is not whole.
+func (p *planner) shortQueues() map[string]bool {
+	short := make(map[string]bool)
+	for _, n := range p.Queues.Notices() {
+		if n.Kind == mappedfile.ShortSegment || n.Kind == mappedfile.EmptySegment {
+			short[path.Dir(n.File)] = true
+		}
+	}
+	return short
 }
 
 // placesTaken refuses a store in which a file stands in the place of a queue's folder: its messages could be in no queue.
@@ -184,12 +199,12 @@ func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
 	return p.overGaps(q, min(found, sp.last+1), found), nil
 }
 
-// overGaps goes on from the end of what the log still has of a queue over the units whose records lay in gaps of the log,
-// so that their queue offsets are not given out again.
+// overGaps goes on from the end of what the log still has of a queue over the units whose records lay in gaps of the log, or
+// in damage that is passed over, and over the fillers that stand for such, so that their queue offsets are not given out again.
 func (p *planner) overGaps(q *consumequeue.Queue, end, found int64) int64 {
 	gaps, last := p.gaps(), int64(0)
-	if len(gaps) == 0 || end >= found {
-		return end
+	for _, h := range p.d.holes {
+		gaps = append(gaps, Gap{h.from, h.to})
 	}
 	if u, err := q.Get(end - 1); err == nil && u.Valid() && !u.IsFiller() {
 		last = u.End()
@@ -197,7 +212,10 @@ func (p *planner) overGaps(q *consumequeue.Queue, end, found int64) int64 {
 	for ; end < found; end++ {
 		u, err := q.Get(end)
 		inGap := func(g Gap) bool { return g.From <= u.PhysicalOffset && u.End() <= g.To }
-		if err != nil || u.IsFiller() || !u.Valid() || u.PhysicalOffset < last || !slices.ContainsFunc(gaps, inGap) {
+		if err == nil && u.IsFiller() {
+			continue
+		}
+		if err != nil || !u.Valid() || u.PhysicalOffset < last || !slices.ContainsFunc(gaps, inGap) {
 			break
 		}
 		last = u.End()
@@ -285,14 +303,14 @@ func (p *planner) lost() error {
 	gaps := p.gaps()
 	p.d.Gaps = gaps
 	for _, g := range gaps {
-		for q := range p.Queues.All() {
+		for _, q := range p.d.queues {
 			if err := p.lostOf(q, g); err != nil {
 				return err
 			}
 		}
 	}
 	for _, h := range p.d.holes {
-		for q := range p.Queues.All() {
+		for _, q := range p.d.queues {
 			if err := p.lostOf(q, Gap{h.from, h.to}); err != nil {
 				return err
 			}
@@ -313,8 +331,10 @@ func (p *planner) gaps() []Gap {
 	return gaps
 }
 
-func (p *planner) lostOf(q *consumequeue.Queue, g Gap) error {
-	first, end := q.Bounds()
+func (p *planner) lostOf(pl queuePlan, g Gap) error {
+	q := pl.queue
+	first, _ := q.Bounds()
+	end := max(first, pl.end)
 	var failed error
 	search := func(bound int64) int64 {
 		return first + int64(sort.Search(int(end-first), func(i int) bool {

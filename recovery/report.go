@@ -8,6 +8,7 @@ import (
 // The kinds of a [Warning], besides those of mappedfile.Notice.
 const (
 	KindStaleRecords  = "stale records"             // left over from an earlier cut by the original, and cut
+	KindHidden        = "records behind a blank"    // whole ones, in no queue, which an earlier cut of the original may have left over
 	KindTornTail      = "torn tail"                 // an unfinished record at the end, cut
 	KindLostPages     = "pages lost in a power cut" // unwritten ones with whole records behind them, cut; those are kept in lost+found
 	KindStaleUnits    = "stale queue units"         // units behind the end of a queue that fit no record, cut

@@ -39,8 +39,9 @@ type walk struct {
 	index  []index.FileInfo // all files, oldest first
 	skip   bool             // damage with good records behind it is passed over
 	// unclean: a power cut may have left records of which a sector is missing.
-	unclean bool
-	taken   func(p Placement, end int64) bool
+	unclean   bool
+	badBlanks map[int64]bool // physical offsets of blanks that an earlier walk found to be damage
+	taken     func(p Placement, end int64) bool
 	// progress is called with the bytes that the segments walked so far hold.
 	progress func(done int64)
 
@@ -54,6 +55,7 @@ type walk struct {
 	end       int64 // where the log ends
 	gaps      []Gap
 	holes     []hole
+	hidden    []*hidden  // records behind blanks
 	redo      *redoCheck // nil: no redo log
 	stop      error      // why the log ends there, when that is damage
 	beyond    Beyond
@@ -150,6 +152,12 @@ func (w *walk) take(p *part) {
 	}
 	if w.unindexed < 0 {
 		w.unindexed = p.unindexed
+	}
+	for _, h := range w.hidden {
+		h.meet(p.queues)
+	}
+	if p.hidden != nil {
+		w.hidden = append(w.hidden, p.hidden)
 	}
 	for k, sp := range p.queues {
 		if have := w.queues[k]; have != nil {
