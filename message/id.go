@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"strings"
 )
 
 // OffsetID is the offset message id: the store host and the physical offset in upper-case hex, 32 characters, or 56
@@ -13,7 +12,12 @@ func OffsetID(storeHost Host, physicalOffset int64) string {
 	var buf [28]byte
 	b := storeHost.AppendTo(buf[:0])
 	b = binary.BigEndian.AppendUint64(b, uint64(physicalOffset))
-	return strings.ToUpper(hex.EncodeToString(b))
+	const digits = "0123456789ABCDEF"
+	var text [2 * len(buf)]byte
+	for i, c := range b {
+		text[2*i], text[2*i+1] = digits[c>>4], digits[c&15]
+	}
+	return string(text[:2*len(b)])
 }
 
 // ErrNoOffsetID says that a text is no offset message id.

@@ -18,6 +18,16 @@ import (
 	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
+func TestTheCollectorIsLeftToWhoSetIt(t *testing.T) {
+	set := map[string]string{}
+	getenv := func(name string) string { return set[name] }
+	require.Len(t, headroom(getenv), 32<<20)
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		set = map[string]string{name: "200"}
+		require.Nil(t, headroom(getenv))
+	}
+}
+
 func TestBrokerServesAndStopsOnSIGTERM(t *testing.T) { // R-F-04, R-F-05, R-F-23, R-G-05, R-G-06, R-G-10
 	names := startNamesrv(t)
 	dir := filepath.Join(golden.TempDir(t), "store")

@@ -25,11 +25,13 @@ type Reader struct {
 }
 
 // NewReader returns a reader at the start of s. Bytes that are not UTF-8 are read as U+FFFD.
-func NewReader(s string) *Reader {
+func NewReader(s string) *Reader { return &Reader{s: valid(s)} } // small enough to be inlined: the reader stays on the stack
+
+func valid(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	return &Reader{s: s}
+	return s
 }
 
 // Err is the first error, or nil. It matches [ErrSyntax].

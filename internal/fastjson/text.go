@@ -36,8 +36,12 @@ func (r *Reader) escaped(at, i int, quote byte) string {
 			return b.String()
 		}
 		if c != '\\' {
-			b.WriteByte(c)
-			i++
+			end := i + 1
+			for end < len(r.s) && r.s[end] != '\\' && r.s[end] != quote {
+				end++
+			}
+			b.WriteString(r.s[i:end])
+			i = end
 			continue
 		}
 		ch, n := unescape(r.s[i:])

@@ -117,11 +117,17 @@ func (f *FrameReader) wait() error {
 
 // next reads the bytes behind one length.
 func (f *FrameReader) next() ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+	head, err := f.r.Peek(4)
+	switch {
+	case err == io.EOF && len(head) > 0:
+		return nil, io.ErrUnexpectedEOF
+	case err != nil:
 		return nil, err
 	}
-	length := int32(binary.BigEndian.Uint32(head[:]))
+	length := int32(binary.BigEndian.Uint32(head))
+	if _, err := f.r.Discard(len(head)); err != nil {
+		return nil, err
+	}
 	if length < 4 || int64(length) > int64(f.max) {
 		return nil, fmt.Errorf("%w: length %d is not 4 to %d", ErrFrame, length, f.max)
 	}

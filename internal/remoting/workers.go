@@ -30,13 +30,15 @@ func newWorkers() *workers { return &workers{jobs: make(chan job), stop: make(ch
 // do handles a request in another goroutine. It never waits.
 func (w *workers) do(j job) {
 	if w == nil {
-		go j.run()
+		first := j
+		go first.run()
 		return
 	}
 	select {
 	case w.jobs <- j:
 	default:
-		w.all.Go(func() { w.work(j) })
+		first := j // of its own, so that a request that a waiting worker takes costs no memory
+		w.all.Go(func() { w.work(first) })
 	}
 }
 
