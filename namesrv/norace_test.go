@@ -1,5 +1,0 @@
-//go:build !race
-
-package namesrv_test
-
-const raceEnabled = false
