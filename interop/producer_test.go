@@ -89,7 +89,8 @@ func producerFlows() []producerFlow {
 		}, nil, true, true},
 		{"4.9.7", lines[1], begin(lines[1]), nil, true, true},
 		{"5.3.3", lines[2], begin(lines[2]), dialect.V53(), true, true},
-		{"3.1.4", lines[0], begin(lines[0]), dialect.V31(), false, false}, // it leaves requests of later lines without an answer
+		{"3.1.4", lines[0], begin(lines[0]), dialect.V31(), false, false},
+		{"3.1.4, by default", lines[0], begin(lines[0]), nil, false, false}, // found out by its version (protocol.md 1.4)
 	}
 }
 

@@ -70,8 +70,9 @@ func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t
 // try makes one try. With quick it does so only if that cannot wait for a connect, and says whether it did.
 func (s *pending) try(quick bool) bool {
 	for {
+		s.quick = quick
 		req, addr, err := s.next(s.ctx)
-		if quick && err == nil && !s.p.client.Connected(addr) {
+		if quick && err == nil && !(s.p.client.Connected(addr) && s.p.knows(addr)) {
 			s.undo()
 			return false
 		}

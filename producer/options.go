@@ -125,8 +125,9 @@ type Options struct {
 	// Dispatcher takes the records instead of the asynchronous one.
 	Dispatcher trace.Dispatcher
 
-	// Dialect is the line whose clients' constants are the defaults. Default 4.9. Brokers of 3.1 need theirs: they leave the requests of
-	// later lines without an answer.
+	// Dialect is the line whose clients' constants are the defaults. Default 4.9. A broker of 3.1, which leaves the requests of later lines
+	// without an answer, is known by the version in its answer to a heartbeat, for which the first send to a broker waits; it is sent the
+	// old form. The dialect of 3.1 spares that heartbeat.
 	Dialect *dialect.Dialect
 	// Logger receives what goes wrong, and at debug level each send's result. Default: discard.
 	Logger *slog.Logger

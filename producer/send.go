@@ -31,6 +31,7 @@ type send struct {
 	tries    int
 	brokers  []string
 	room     [3]string // of brokers, so that it needs no memory of its own
+	quick    bool      // this try must not wait; what it needs is there, or it is not made
 	short    bool      // the last try's fields had short names
 	last     string    // broker of the last try
 	hooks    *SendContext
@@ -169,7 +170,15 @@ func (s *send) next(ctx context.Context) (*remoting.Command, string, error) {
 	if len(s.p.hooks) > 0 {
 		s.hook(q, addr)
 	}
+	if !s.quick && s.p.opts.Dialect.ClientShortNames {
+		s.p.client.Meet(ctx, addr, s.p.opts.SendTimeout/4)
+	}
 	s.short = s.p.short(addr)
+	if s.prepared.batch && !s.short && s.p.opts.Dialect.ClientShortNames {
+		return nil, addr, &BrokerError{
+			Code: remoting.RequestCodeNotSupported, Remark: "a broker of its line takes no batches", Addr: addr, Request: remoting.SendBatchMessage,
+		}
+	}
 	return s.request(q), addr, nil
 }
 

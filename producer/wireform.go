@@ -15,8 +15,16 @@ func (p *Producer) short(addr string) bool {
 	if !p.opts.Dialect.ClientShortNames {
 		return false
 	}
+	if v := p.client.Version(addr); v > 0 && v < remoting.Version326 {
+		return false
+	}
 	_, old := p.old.table.Load(addr)
 	return !old
+}
+
+// knows says whether it is known how requests to a broker are to look.
+func (p *Producer) knows(addr string) bool {
+	return !p.opts.Dialect.ClientShortNames || p.client.Met(addr)
 }
 
 // fallBack notes that a broker does not know what it was sent, and says whether there is an older form to send it in.

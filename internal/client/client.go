@@ -50,7 +50,8 @@ type Client struct {
 	mu        sync.RWMutex
 	producers map[string]Producer
 	consumers map[string]Consumer
-	versions  map[string]int32 // by broker address, as its answers to heartbeats say
+	versions  map[string]int32         // by broker address, as its answers to heartbeats say; 0: it does not say
+	meetings  map[string]chan struct{} // by broker address, closed when the first heartbeat to it ended
 }
 
 // New returns a client that has connected to nobody yet. An error matches [ErrOptions].
@@ -62,6 +63,7 @@ func New(o *Options) (*Client, error) {
 	c := &Client{
 		opts: opts, id: opts.id(), ids: NewIDs(opts.IP), beat: make(chan struct{}, 1),
 		producers: map[string]Producer{}, consumers: map[string]Consumer{}, versions: map[string]int32{},
+		meetings: map[string]chan struct{}{},
 	}
 	c.routes.init()
 	c.rpc, err = remoting.NewClient(&remoting.ClientOptions{

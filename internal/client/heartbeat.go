@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -118,6 +119,56 @@ func (c *Client) Version(addr string) int32 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.versions[addr]
+}
+
+// Met says whether a broker's version is known, or that it does not say.
+func (c *Client) Met(addr string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, met := c.versions[addr]
+	return met
+}
+
+// Meet returns when [Client.Met] is true, after a heartbeat if it is not, or after patience. Callers at one time share one heartbeat.
+func (c *Client) Meet(ctx context.Context, addr string, patience time.Duration) {
+	if c.Met(addr) {
+		return
+	}
+	c.mu.Lock()
+	done, under := c.meetings[addr]
+	if !under && c.ctx.Err() == nil {
+		done = make(chan struct{})
+		c.meetings[addr] = done
+		c.work.Go(func() { c.introduce(addr, patience, done) })
+	}
+	c.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+}
+
+// introduce sends one broker a heartbeat. Without an answer the broker counts as one that does not say its version, until the
+// connection is lost: nobody waits for that again.
+func (c *Client) introduce(addr string, patience time.Duration, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	req := remoting.NewRequest(remoting.Heartbeat)
+	req.Body = c.HeartbeatBody()
+	resp, err := c.Call(ctx, addr, req)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.versions[addr] = resp.Version
+	case errors.Is(err, remoting.ErrTimeout):
+		if _, met := c.versions[addr]; !met {
+			c.versions[addr] = 0
+		}
+	}
+	delete(c.meetings, addr)
+	close(done)
 }
 
 // connectionLost has the groups made known again to a broker that goes on: it forgot them with the connection.
