@@ -72,7 +72,7 @@ func (s *pending) try(quick bool) bool {
 	for {
 		s.quick = quick
 		req, addr, err := s.next(s.ctx)
-		if quick && err == nil && !(s.p.client.Connected(addr) && s.p.knows(addr)) {
+		if quick && err == nil && (!s.p.client.Connected(addr) || !s.p.knows(addr)) {
 			s.undo()
 			return false
 		}
