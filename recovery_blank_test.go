@@ -229,3 +229,20 @@ func TestALoneShortFileDoesNotShowTheSize(t *testing.T) {
 		})
 	}
 }
+
+// A queue whose first file is gone is told of, and made again once its folder is removed (R-E-045, R-E-072).
+func TestAQueueWithoutItsFirstFileIsToldOf(t *testing.T) {
+	dir, n := filled(t, false)
+	folder := filepath.Join(dir, "consumequeue/Busy/0")
+	remove(t, filepath.Join(folder, mappedfile.SegmentName(0)))
+	s := open(t, dir, nil)
+	require.True(t, slices.ContainsFunc(s.Report().Warnings, func(w recovery.Warning) bool {
+		return w.Kind == recovery.KindQueueFileGone && w.File == "consumequeue/Busy/0"
+	}), "%+v", s.Report().Warnings)
+	require.NoError(t, s.Abandon())
+	remove(t, folder)
+	s = open(t, dir, nil)
+	require.Len(t, bodies(t, s, "Busy", 0), n-10)
+	require.Empty(t, s.Report().Warnings)
+	require.NoError(t, s.Close(t.Context()))
+}

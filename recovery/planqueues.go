@@ -192,6 +192,10 @@ func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
 	if sp == nil {
 		return p.goodEnd(q, found)
 	}
+	if first, _ := q.Bounds(); sp.first < first && found > first {
+		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
+			"the first file of the queue begins at %d, the log has records from %d on, which are in no queue; without its folder the queue is made again whole", first, sp.first)})
+	}
 	if found <= sp.last && !p.Unclean {
 		p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
 			"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})

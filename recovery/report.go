@@ -17,6 +17,7 @@ const (
 	KindOffsetTwice   = "queue offset twice"        // two records of the log claim one place in a queue; the first keeps it
 	KindWrongUnit     = "wrong queue unit"          // a unit that did not fit its record, written again
 	KindHole          = "hole in a queue"           // queue offsets without a record, filled
+	KindQueueFileGone = "queue file gone"           // the first files of a queue of which the log still has messages
 	KindIndexRebuilt  = "index rebuilt"             // index files dropped or missing, made again
 	KindCheckpoint    = "checkpoint damaged"        // not believed; recovery started as if there were none
 	KindUnsafeTopic   = "unsafe topic name"         // a record whose topic cannot be a folder; it is in no queue
