@@ -133,9 +133,15 @@ func (f *file) reserve() error {
 	return nil
 }
 
+// fit is how many entries can be written before the file is full or more blocks must be reserved.
+func (f *file) fit() int {
+	n := f.head.IndexCount
+	return int(min(int64(f.shape.Entries-n), (f.reserved-f.shape.entryPos(n))/EntrySize))
+}
+
 // put writes the next entry: itself, then its slot, then the header, so that whoever reads meanwhile never meets what is not
 // there yet. There is room, and the blocks are reserved.
-func (f *file) put(r rules, hash int32, k *Keys) {
+func (f *file) put(r rules, hash int32, k *Hashed) {
 	n, slot := f.head.IndexCount, Slot(hash, f.shape.Slots)
 	previous, pos := f.previous(slot, n), f.shape.entryPos(n)
 	e := Entry{hash, k.PhysicalOffset, r.timeDiff(k.StoreTimestamp, f.head.BeginTimestamp), previous}

@@ -29,6 +29,7 @@ type Index struct {
 
 	mu      sync.RWMutex
 	files   []*file             // guarded by mu, oldest first
+	hashes  []int32             // guarded by mu: of the record that is put
 	empty   []string            // guarded by mu: names of files of length 0, which are no part of the index
 	newest  string              // guarded by mu: the greatest name there is or was
 	notices []mappedfile.Notice // set by Open

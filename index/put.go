@@ -35,31 +35,62 @@ type Keys struct {
 func (x *Index) Put(k Keys) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.writable(); err != nil {
-		return err
-	}
+	x.hashes = x.AppendHashes(x.hashes[:0], k)
+	return x.put(Hashed{Hashes: x.hashes, PhysicalOffset: k.PhysicalOffset, StoreTimestamp: k.StoreTimestamp})
+}
+
+// Hashed is one record with the hashes of its keys, which [Index.AppendHashes] makes. The slice is only read during the call.
+type Hashed struct {
+	Hashes         []int32
+	PhysicalOffset int64 // where the record starts
+	StoreTimestamp int64 // ms
+}
+
+// PutHashed is [Index.Put] for a record whose keys were hashed before, perhaps by another goroutine.
+func (x *Index) PutHashed(h Hashed) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.put(h)
+}
+
+// AppendHashes appends the hashes of a record's keys to dst, in the order and the form in which the index stores them. Any
+// goroutine may call it at any time.
+func (x *Index) AppendHashes(dst []int32, k Keys) []int32 {
 	if !x.rules.uniqueKey {
 		k.UniqueKey = nil
 	}
-	done := 0
-	if f := x.believed(); f != nil && k.PhysicalOffset <= f.head.EndOffset {
-		if k.PhysicalOffset < f.head.EndOffset {
-			return nil
-		}
-		var err error
-		if done, err = x.already(k.PhysicalOffset); err != nil {
-			return err
-		}
-	}
-	if done > 0 && k.drop(done) == 0 {
-		return nil
-	}
-	if _, err := x.room(&k); err != nil {
-		return err
+	if len(k.UniqueKey)+len(k.Keys) == 0 {
+		return dst
 	}
 	topic := topicHash(k.Topic)
 	for word := k.next(); len(word) > 0; word = k.next() {
-		if err := x.putKey(x.rules.stored(keyHash(topic, word)), &k); err != nil {
+		dst = append(dst, x.rules.stored(keyHash(topic, word)))
+	}
+	return dst
+}
+
+// put is Put with the lock held.
+func (x *Index) put(h Hashed) error {
+	if err := x.writable(); err != nil {
+		return err
+	}
+	if f := x.believed(); f != nil && h.PhysicalOffset <= f.head.EndOffset {
+		if h.PhysicalOffset < f.head.EndOffset {
+			return nil
+		}
+		done, err := x.already(h.PhysicalOffset)
+		if err != nil {
+			return err
+		}
+		if h.Hashes = h.Hashes[min(done, len(h.Hashes)):]; done > 0 && len(h.Hashes) == 0 {
+			return nil
+		}
+	}
+	if _, err := x.room(h.StoreTimestamp); err != nil {
+		return err
+	}
+	for len(h.Hashes) > 0 {
+		if err := x.putSome(&h); err != nil {
 			return err
 		}
 	}
@@ -84,17 +115,6 @@ func (k *Keys) next() []byte {
 		}
 	}
 	return nil
-}
-
-// drop takes n keys off k and gives how many are left, at most 1.
-func (k *Keys) drop(n int) int {
-	for range n {
-		if len(k.next()) == 0 {
-			return 0
-		}
-	}
-	rest := *k
-	return min(len(rest.next()), 1)
 }
 
 // believed is the newest file whose header can be believed, nil if there is none.
@@ -129,27 +149,35 @@ func (x *Index) already(physicalOffset int64) (n int, err error) {
 	return n, nil
 }
 
-// putKey writes one entry.
-func (x *Index) putKey(hash int32, k *Keys) error {
-	f, err := x.room(k)
+// putSome writes the entries of the first hashes, as many as there are blocks for in one file, and takes them off h.
+func (x *Index) putSome(h *Hashed) error {
+	f, err := x.room(h.StoreTimestamp)
 	if err != nil {
 		return err
 	}
 	if err := f.reserve(); err != nil {
 		return err
 	}
-	if err := mappedfile.Guard(f.path, func() error { f.put(x.rules, hash, k); return nil }); err != nil {
+	n := min(len(h.Hashes), f.fit())
+	err = mappedfile.Guard(f.path, func() error {
+		for _, hash := range h.Hashes[:n] {
+			f.put(x.rules, hash, h)
+		}
+		return nil
+	})
+	if err != nil {
 		return x.fail(err)
 	}
+	h.Hashes = h.Hashes[n:]
 	return nil
 }
 
 // room gives the file that takes the next entry, making it when the last one is full or cannot be believed.
-func (x *Index) room(k *Keys) (*file, error) {
+func (x *Index) room(storeTime int64) (*file, error) {
 	if n := len(x.files); n > 0 && x.files[n-1].damaged == nil && !x.files[n-1].full() {
 		return x.files[n-1], nil
 	}
-	f, err := x.create(k)
+	f, err := x.create(storeTime)
 	if err != nil {
 		return nil, err
 	}
@@ -159,9 +187,9 @@ func (x *Index) room(k *Keys) (*file, error) {
 	return f, nil
 }
 
-// create makes the next file, whose first record is k's. When it returns, file and name are durable.
-func (x *Index) create(k *Keys) (*file, error) {
-	name, err := nextName(k.StoreTimestamp, x.newest)
+// create makes the next file, whose first record was stored at storeTime. When it returns, file and name are durable.
+func (x *Index) create(storeTime int64) (*file, error) {
+	name, err := nextName(storeTime, x.newest)
 	if err != nil {
 		return nil, err
 	}

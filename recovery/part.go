@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -28,11 +29,12 @@ type part struct {
 	stop      error            // the damage that ends it, nil for none
 	hidden    *hidden          // records behind the blank that ends it, nil for none
 	err       error            // why it could not be looked at
+	kept      *kept            // for the replay
 }
 
 // walkSegment scans the segment that starts at start, from offset on.
 func (w *walk) walkSegment(ctx context.Context, start, offset int64) *part {
-	p := &part{queues: make(map[queueKey]*span), last: -1, lastKeyed: -1, unindexed: -1, number: -1, index: w.index}
+	p := &part{queues: make(map[queueKey]*span), last: -1, lastKeyed: -1, unindexed: -1, number: -1, index: w.index, kept: &kept{keeper: w.keep}}
 	v, err := w.log.Queue().ViewSegment(start)
 	if err != nil {
 		p.err = err
@@ -79,21 +81,29 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.records++
 	p.bytes += int64(r.Size)
 	p.lastTime, p.last = r.StoreTimestamp, r.PhysicalOffset
+	p.kept.begin(r)
 	unique, keys, _ := d.UnitsAndKeys(r, func(at Placement) error {
 		if at.QueueOffset < 0 || at.QueueOffset > maxQueueOffset {
+			p.kept.stop()
 			return nil // the replay does not believe it either
 		}
 		sp := p.queues[queueKey{string(at.Topic), at.QueueID}]
 		if sp == nil {
-			sp = &span{first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset, lastPhysical: r.PhysicalOffset}
+			sp = &span{
+				topic: bytes.Clone(at.Topic), id: at.QueueID, number: int32(len(p.queues)),
+				first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset, lastPhysical: r.PhysicalOffset,
+			}
 			p.queues[queueKey{string(at.Topic), at.QueueID}] = sp
+			p.kept.meet(sp)
 		}
 		if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, r.PhysicalOffset)) {
 			sp.last = at.QueueOffset
 		}
 		sp.lastPhysical = r.PhysicalOffset
+		p.kept.place(sp, at)
 		return nil
 	})
+	p.kept.end(r, unique, keys)
 	if transactions {
 		if u, ok := Event(r); ok {
 			p.events = append(p.events, u)

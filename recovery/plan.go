@@ -62,6 +62,9 @@ type Options struct {
 	VerifyBytes int64
 	// IndexSafe lets the checkpoint's index time count for the start. Java: messageIndexSafe.
 	IndexSafe bool
+	// ReplayMemory bounds, in bytes, what the check keeps of records so that the replay need not decode them again. Default 128 MiB,
+	// enough for some 2 million records; those behind them are decoded twice. Negative: nothing is kept.
+	ReplayMemory int64
 	// Progress is called now and then with the bytes walked or replayed and the bytes in all.
 	Progress func(phase string, done, total int64)
 	// Logger receives the decisions. Default: discard.
@@ -72,6 +75,9 @@ func (o *Options) withDefaults() Options {
 	var c Options
 	if o != nil {
 		c = *o
+	}
+	if c.ReplayMemory == 0 {
+		c.ReplayMemory = 128 << 20
 	}
 	if c.VerifyBytes == 0 {
 		c.VerifyBytes = 1 << 30
@@ -107,12 +113,18 @@ type Decision struct {
 	readable     int64    // behind the last record that can be read, damage or not
 	keep         Beyond   // what a cut by choice takes away
 	holes        []hole   // what is passed over by choice
+	kept         []*kept  // what the walk kept for the replay
 }
 
 // Plan looks at the parts of a store and decides what opening it for writing has to do. It changes nothing on disk. An error means that it could not look; what speaks against opening is in the decision.
 func Plan(ctx context.Context, p *Parts, o *Options) (*Decision, error) {
+	return plan(ctx, p, o, false)
+}
+
+// plan is Plan; with replay to follow its walk keeps what that wants.
+func plan(ctx context.Context, p *Parts, o *Options, replay bool) (*Decision, error) {
 	began := time.Now()
-	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}, badBlanks: make(map[int64]bool)}
+	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}, badBlanks: make(map[int64]bool), replay: replay}
 	pl.d.Unclean, pl.d.TruncatedAt, pl.d.LastRecord = p.Unclean, -1, -1
 	pl.notices()
 	err := pl.decide(ctx)
@@ -125,6 +137,8 @@ type planner struct {
 	opts Options
 	d    *Decision
 	w    *walk
+	// replay: the walk keeps records for it.
+	replay bool
 
 	badBlanks map[int64]bool // see walk
 }
@@ -170,6 +184,9 @@ func (p *planner) decide(ctx context.Context) error {
 		if p.Index != nil {
 			p.w.index = p.Index.Files()
 		}
+		if p.replay && p.Tx == nil { // the state table wants more of a record than is kept
+			p.w.keep = newKeeper(p.Index, p.opts.ReplayMemory)
+		}
 		if total := p.size(start); p.opts.Progress != nil {
 			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
 		}
@@ -194,7 +211,7 @@ func (p *planner) decide(ctx context.Context) error {
 		start, reason = need, why
 	}
 	p.d.Start, p.d.Reason = start, reason
-	p.d.holes = p.w.holes
+	p.d.holes, p.d.kept = p.w.holes, p.w.kept
 	p.d.Records, p.d.Bytes, p.d.Gaps = p.w.records, p.w.bytes, p.w.gaps
 	p.d.readable = max(p.w.end, p.w.beyond.End)
 	p.d.LogEnd, p.d.lastTime, p.d.LastRecord, p.d.replayFrom = p.w.end, p.w.lastTime, p.w.last, start

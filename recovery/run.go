@@ -25,7 +25,7 @@ const (
 //
 // It may be interrupted anywhere, by ctx or by a crash: run again, it comes to the same end.
 func Run(ctx context.Context, p *Parts, o *Options) (*Report, *Dispatcher, error) {
-	d, err := Plan(ctx, p, o)
+	d, err := plan(ctx, p, o, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,9 +181,10 @@ func (r *runner) dropAll() error {
 // replay gives the sinks what they lack.
 func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	p := &planner{Parts: r.Parts, d: r.d}
-	sinks := []Sink{NewQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
+	queues := newQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
 		return p.judge(q, at, u) == unitRight
-	})}
+	})
+	sinks := []Sink{queues}
 	if r.Tx != nil { // the order of R-B-23
 		sinks = append(sinks, NewStateSink(r.Log, r.Tx.States, r.d.LogEnd, r.warn), NewRedoSink(r.Tx.Redo, r.d.replayFrom))
 	}
@@ -196,7 +197,10 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 		live.OnProgress(func(at int64) { r.opts.Progress("replay", at-r.d.replayFrom, total) })
 	}
 	live.trust(true) // the walk has checked them
-	err := live.CatchUp(ctx)
+	err := r.replayKept(ctx, live, queues)
+	if err == nil {
+		err = live.CatchUp(ctx)
+	}
 	live.trust(false)
 	if err == nil && len(r.d.holes) > 0 {
 		err = r.blankUnits()

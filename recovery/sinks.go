@@ -36,6 +36,10 @@ type queueSink struct {
 // NewQueueSink makes the sink for consume queues. Warn is told of what it mends. Belongs is asked whether the unit that a
 // record finds in its place fits a record of its own; nil: it never does.
 func NewQueueSink(t *consumequeue.Table, d *Deriver, durable int64, warn func(Warning), belongs func(*consumequeue.Queue, int64, consumequeue.Unit) bool) Sink {
+	return newQueueSink(t, d, durable, warn, belongs)
+}
+
+func newQueueSink(t *consumequeue.Table, d *Deriver, durable int64, warn func(Warning), belongs func(*consumequeue.Queue, int64, consumequeue.Unit) bool) *queueSink {
 	s := &queueSink{table: t, derive: d, durable: durable, warn: warn, belongs: belongs}
 	s.place = s.put
 	return s
@@ -63,18 +67,27 @@ func sameUnit(have, want consumequeue.Unit, schedule bool) bool {
 }
 
 func (s *queueSink) put(p Placement) error {
-	q := s.table.LookupBytes(p.Topic, p.QueueID)
+	q, err := s.find(p)
 	if q == nil {
-		var err error
-		q, err = s.table.Ensure(string(p.Topic), p.QueueID)
-		switch {
-		case errors.Is(err, consumequeue.ErrName):
-			s.warn(Warning{Kind: KindUnsafeTopic, File: "commitlog", Offset: p.Unit.PhysicalOffset, Text: err.Error()})
-			return nil
-		case err != nil:
-			return err
-		}
+		return err
 	}
+	return s.putIn(q, p)
+}
+
+// find gives the queue of a placement and makes it when there is none; nil, and a warning, where it cannot be a folder.
+func (s *queueSink) find(p Placement) (*consumequeue.Queue, error) {
+	if q := s.table.LookupBytes(p.Topic, p.QueueID); q != nil {
+		return q, nil
+	}
+	q, err := s.table.Ensure(string(p.Topic), p.QueueID)
+	if errors.Is(err, consumequeue.ErrName) {
+		s.warn(Warning{Kind: KindUnsafeTopic, File: "commitlog", Offset: p.Unit.PhysicalOffset, Text: err.Error()})
+		return nil, nil
+	}
+	return q, err
+}
+
+func (s *queueSink) putIn(q *consumequeue.Queue, p Placement) error {
 	first, end := q.Bounds()
 	if end > first && p.QueueOffset > end && !believable(p.QueueOffset-end, q.MaxPhysical(), p.Unit.PhysicalOffset) ||
 		p.QueueOffset < 0 || p.QueueOffset > maxQueueOffset {
@@ -209,17 +222,23 @@ func (d *Dispatcher) CatchUp(ctx context.Context) error {
 		if d.applied != nil {
 			d.applied(r)
 		}
-		d.last = r.PhysicalOffset // at may be that of a blank before it
-		d.time.Store(r.StoreTimestamp)
-		if d.count++; d.count%1024 == 0 {
-			if d.progress != nil {
-				d.progress(at)
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+		if err := d.step(ctx, r.PhysicalOffset, r.StoreTimestamp); err != nil {
+			return err
 		}
 	}
+}
+
+// step notes a record that all sinks have, and says now and then where it is.
+func (d *Dispatcher) step(ctx context.Context, physicalOffset, storeTime int64) error {
+	d.last = physicalOffset
+	d.time.Store(storeTime)
+	if d.count++; d.count%1024 != 0 {
+		return nil
+	}
+	if d.progress != nil {
+		d.progress(physicalOffset)
+	}
+	return ctx.Err()
 }
 
 // Offset is the physical offset up to which all sinks have everything.

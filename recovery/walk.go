@@ -21,6 +21,9 @@ type queueKey struct {
 
 // span is what a walk saw of one queue.
 type span struct {
+	topic         []byte
+	id            int32
+	number        int32 // among those of its segment
 	first, last   int64 // queue offsets: of the first record, and the greatest
 	firstPhysical int64 // of the record at first
 	lastPhysical  int64 // of the last record
@@ -37,6 +40,7 @@ type walk struct {
 	log    *commitlog.Log
 	derive *Deriver
 	index  []index.FileInfo // all files, oldest first
+	keep   *keeper          // nil: nothing is kept for the replay
 	skip   bool             // damage with good records behind it is passed over
 	// unclean: a power cut may have left records of which a sector is missing.
 	unclean   bool
@@ -57,6 +61,7 @@ type walk struct {
 	holes     []hole
 	hidden    []*hidden  // records behind blanks
 	redo      *redoCheck // nil: no redo log
+	kept      []*kept    // of the segments in order
 	stop      error      // why the log ends there, when that is damage
 	beyond    Beyond
 }
@@ -144,6 +149,7 @@ func (w *walk) take(p *part) {
 	w.records += p.records
 	w.bytes += p.bytes
 	w.end, w.stop = p.end, p.stop
+	w.kept = append(w.kept, p.kept)
 	if p.last >= 0 {
 		w.last, w.lastTime = p.last, p.lastTime
 	}
