@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -13,12 +14,15 @@ import (
 // ErrNoProducer is what a [Checker] returns when no producer of the group can be asked now.
 var ErrNoProducer = errors.New("no producer of the group can be asked")
 
+// errCheckerPanic is what became of a question at which the Checker panicked.
+var errCheckerPanic = errors.New("the checker panicked")
+
 // Checker asks producers what became of their transactions.
 type Checker interface {
 	// Check hands one question on, without waiting for the answer: that comes, if it does, by [Store.EndTransaction] with
 	// the request's offset and number, at any time, also from within Check. It is called from one goroutine, so it holds
 	// up all other questions; ctx ends with the store, and after 3 s. An error is counted and logged, and the transaction
-	// is asked about again in a later round; ErrNoProducer says that nobody is there to be asked.
+	// is asked about again in a later round, and so is a panic; ErrNoProducer says that nobody is there to be asked.
 	Check(ctx context.Context, r CheckRequest) error
 }
 
@@ -201,8 +205,7 @@ func (c *checkService) count(r *CheckRun) {
 func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
 	err := ErrNoProducer
 	if req.Group != "" {
-		err = c.opts.Checker.Check(c.question.begin(ctx), req)
-		c.question.timer.Stop()
+		err = c.guarded(ctx, req)
 	}
 	switch {
 	case err == nil:
@@ -213,6 +216,18 @@ func (c *checkService) ask(ctx context.Context, r *CheckRun, req CheckRequest) {
 		r.Failed++
 		c.store.opts.Logger.Warn("producer not asked", "group", req.Group, "number", req.Number, "offset", req.PhysicalOffset, "err", err)
 	}
+}
+
+// guarded hands a question to the Checker and makes its panic an error, so that the questions behind it are asked (R-B-35).
+func (c *checkService) guarded(ctx context.Context, req CheckRequest) (err error) {
+	defer func() {
+		c.question.timer.Stop()
+		if v := recover(); v != nil {
+			c.store.opts.Logger.Error("checker panic", "number", req.Number, "offset", req.PhysicalOffset, "panic", v, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: %v", errCheckerPanic, v)
+		}
+	}()
+	return c.opts.Checker.Check(c.question.begin(ctx), req)
 }
 
 // question is the context of the questions of one round, one after the other: each has its own deadline. One from the standard

@@ -406,3 +406,26 @@ func TestChecksOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "Checks.Every is -1")
 	require.ErrorContains(t, err, "Checks.InFlight is -2")
 }
+
+// A Checker that panics costs the question at which it does, and neither those behind it nor the process (R-B-35).
+func TestPanicOfTheCheckerIsAFailedQuestion(t *testing.T) {
+	eachEngine(t, func(t *testing.T, line string) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNotebook()
+			n.answer = func(_ context.Context, r rocketstore.CheckRequest) error {
+				if r.Record.Body[3] == '0' {
+					panic("checker")
+				}
+				return nil
+			}
+			s := checked(t, memfs.New(), line, rocketstore.Checks{Checker: n, Every: time.Minute})
+			prepare(t, s, 3)
+			pass(3 * time.Minute)
+			got := stats(t, s)
+			require.NotZero(t, got.Failed)
+			require.Equal(t, 2*got.Failed, got.Asked)
+			require.Len(t, openSet(t, s), 3)
+			require.NoError(t, s.Close(t.Context()))
+		})
+	})
+}

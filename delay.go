@@ -204,6 +204,18 @@ func (s *Store) deliverOne(ctx context.Context, offset int64) error {
 	return err
 }
 
+// lowerDelayProgress sets progress that lies behind the end of its level's queue back to it. What it names was lost by the log
+// but not by the file, or is of another store: kept, it would pass over the messages to come until the queue reaches it.
+func (s *Store) lowerDelayProgress() {
+	for level := 1; level <= len(s.derive.Levels); level++ {
+		_, end := bounds(s.queues.Lookup(recovery.ScheduleTopic, int32(level-1)))
+		if at := s.delayProgress(level); at > end {
+			s.opts.Logger.Warn("delay progress lay behind the end of its queue", "level", level, "offset", at, "end", end)
+			s.setDelayProgress(level, end)
+		}
+	}
+}
+
 func (s *Store) delayProgress(level int) int64 {
 	s.configMu.Lock()
 	defer s.configMu.Unlock()

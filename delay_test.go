@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/config"
 	"github.com/rocketstore/rocketstore/internal/golden"
+	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -141,4 +143,35 @@ func lastByte(t *testing.T, s *rocketstore.Store, offset int64) byte {
 	}
 	t.Fatalf("no record at %d", offset)
 	return 0
+}
+
+// Progress that lies behind the end of its level, of a log that lost more than the file or of another store, is set back: the
+// messages to come are delivered, once.
+func TestDelayProgressBehindTheEndIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		o := small()
+		o.FS = fsys
+		s := open(t, "", o)
+		_, err := s.Put(t.Context(), delayed(t, "one", "1"))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.NoError(t, s.Close(t.Context()))
+		ahead := &config.DelayOffsets{}
+		_, err = config.Load[mappedfile.File](fsys, ahead)
+		require.NoError(t, err)
+		ahead.Table.Set(1, 100)
+		ahead.Table.Set(2, 7) // a level without a queue
+		require.NoError(t, config.Save[mappedfile.File](fsys, ahead))
+		s = open(t, "", o)
+		for _, level := range []string{"1", "2"} {
+			_, err = s.Put(t.Context(), delayed(t, "of level "+level, level))
+			require.NoError(t, err)
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"one", "of level 1", "of level 2"}, bodies(t, s, "T", 3))
+		require.NoError(t, s.Close(t.Context()))
+	})
 }

@@ -172,6 +172,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := errors.Join(s.resumeIdle(), s.saveMarker(begun), s.startEngine()); err != nil {
 		return err
 	}
+	s.lowerDelayProgress()
 	s.start()
 	return nil
 }
