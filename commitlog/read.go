@@ -53,7 +53,13 @@ type Header struct {
 	QueueOffset    int64
 	SysFlag        message.SysFlag
 	StoreTimestamp int64
+	// PreparedTransactionOffset is 0 in a record that is too short to have it.
+	PreparedTransactionOffset int64
 }
+
+// preparedBehindStoreTime is how far behind the store time the prepared offset lies: the time itself, an IPv4 host and port,
+// and the count of reconsumes.
+const preparedBehindStoreTime = 8 + 8 + 4
 
 // Peek reads the fixed fields of the record at offset, which must say that it lies there. It checks no CRC.
 func (l *Log) Peek(offset int64) (Header, error) {
@@ -76,7 +82,14 @@ func (l *Log) Peek(offset int64) (Header, error) {
 		h.QueueID = int32(binary.BigEndian.Uint32(b[12:]))
 		h.QueueOffset = int64(binary.BigEndian.Uint64(b[posQueueOffset:]))
 		h.SysFlag = message.SysFlag(binary.BigEndian.Uint32(b[posSysFlag:]))
-		h.StoreTimestamp = int64(binary.BigEndian.Uint64(b[storeTimePosition(b):]))
+		at := storeTimePosition(b)
+		h.StoreTimestamp = int64(binary.BigEndian.Uint64(b[at:]))
+		if at += preparedBehindStoreTime; h.SysFlag.Has(message.FlagStoreHostIPv6) {
+			at += ipv6Extra
+		}
+		if len(b) >= at+8 {
+			h.PreparedTransactionOffset = int64(binary.BigEndian.Uint64(b[at:]))
+		}
 		return nil
 	})
 	if err == nil && bad {

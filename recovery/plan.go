@@ -191,7 +191,7 @@ func (p *planner) decide(ctx context.Context) error {
 			p.w.progress = func(done int64) { p.opts.Progress("check", done, total) }
 		}
 		if p.Tx != nil {
-			p.w.redo = newRedoCheck(p.Tx.Redo, start, p.gaps())
+			p.w.redo = newRedoCheck(p.Tx.Redo, p.Log, start, p.gaps())
 		}
 		err := p.w.run(ctx, start)
 		if p.w.redo != nil {

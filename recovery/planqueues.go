@@ -100,12 +100,28 @@ func (p *planner) needs(start int64) (int64, string) {
 	if from, why := p.indexNeeds(start); from >= 0 {
 		lower(from, why)
 	}
-	if p.Tx != nil && p.Hint != nil {
-		if _, end := p.Tx.Redo.Bounds(); end < p.Hint.RedoEnd {
-			lower(p.d.LogStart, fmt.Sprintf("the redo log has %d units, %d were durable at our last checkpoint", end, p.Hint.RedoEnd))
-		}
+	if why := p.redoNeeds(); why != "" {
+		lower(p.d.LogStart, why)
 	}
 	return need, reason
+}
+
+// redoNeeds says why the redo log has to be made again from the whole log, "" when it has not: the units of what lies before
+// the walk cannot be made again by it.
+func (p *planner) redoNeeds() string {
+	if p.Tx == nil {
+		return ""
+	}
+	first, _ := p.Tx.Redo.Bounds()
+	switch {
+	case p.Hint != nil && p.w.redo.good < p.Hint.RedoEnd:
+		return fmt.Sprintf("the redo log has %d good units, %d were durable at our last checkpoint", p.w.redo.good, p.Hint.RedoEnd)
+	case p.w.redo.wrong >= 0:
+		return fmt.Sprintf("unit %d of the redo log is not its record's, or the one before it is missing", p.w.redo.wrong)
+	case first > 0 && p.d.LogStart == 0:
+		return "the first file of the redo log is gone, and nothing of the log is"
+	}
+	return ""
 }
 
 // lacks says whether a queue may lack units before offset, and from which record on.

@@ -36,6 +36,7 @@ const (
 	KindStateTable    = "state table made again"    // it was not what redo log and messages say
 	KindPlaceTaken    = "place taken"               // refused: a file where the folder of a queue must be
 	KindIdleQueues    = "note of queues damaged"    // where queues without files go on is not known
+	KindNoPrepared    = "prepared not readable"     // its message is damaged
 	KindNoGroup       = "prepared without a group"  // open, but nobody can be asked
 )
 

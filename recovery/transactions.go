@@ -181,7 +181,7 @@ func MakeStates(ctx context.Context, log Records, events iter.Seq2[redolog.Entry
 	if err := states.RemoveAll(); err != nil {
 		return err
 	}
-	rows, err := foldRedo(ctx, log, events, about)
+	rows, err := foldRedo(ctx, log, events, about, warn)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -265,7 +265,8 @@ func closed(r row) int {
 }
 
 // foldRedo reads the redo log into one row for each prepared message that the commit log still has, in log order.
-func foldRedo(ctx context.Context, log Records, events iter.Seq2[redolog.Entry, error], about int) ([]row, error) {
+// Those that cannot be read are left out and told (R-B-55).
+func foldRedo(ctx context.Context, log Records, events iter.Seq2[redolog.Entry, error], about int, warn func(Warning)) ([]row, error) {
 	rows := make([]row, 0, about/2+1)
 	n := 0
 	for e, err := range events {
@@ -289,6 +290,11 @@ func foldRedo(ctx context.Context, log Records, events iter.Seq2[redolog.Entry, 
 		if errors.Is(err, mappedfile.ErrOutOfRange) {
 			continue // deleted with its segment, or in a gap
 		}
+		if errors.Is(err, mappedfile.ErrCorrupt) {
+			warn(Warning{Kind: KindNoPrepared, File: "commitlog", Offset: e.PhysicalOffset, Text: fmt.Sprintf(
+				"unit %d of the redo log is of a prepared message at %d that cannot be read; it is not in the state table: %v", e.Index, e.PhysicalOffset, err)})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -310,80 +316,18 @@ func findRow(rows []row, offset int64) (int, bool) {
 	return max(0, low-1) + i, ok
 }
 
-// endRow sets the state that the record at offset brought about.
+// endRow sets the state that the record at offset brought about. That of one which is gone or damaged is not known: the
+// transaction is ended, so it counts as rolled back.
 func endRow(log Records, offset int64, to *txstate.Record) error {
 	h, err := log.Peek(offset)
-	if errors.Is(err, mappedfile.ErrOutOfRange) {
-		to.State = txstate.RolledBack
-		return nil
+	if err != nil && !errors.Is(err, mappedfile.ErrOutOfRange) && !errors.Is(err, mappedfile.ErrCorrupt) {
+		return err
 	}
-	to.State = txstate.State(h.SysFlag.Transaction())
-	return err
-}
-
-// redoCheck compares the events that a walk meets with the units of the redo log.
-type redoCheck struct {
-	next    func() (redolog.Entry, error, bool)
-	stop    func()
-	unit    redolog.Entry
-	have    bool  // unit holds the next one to compare
-	end     bool  // the redo log is at its end
-	good    int64 // index behind the last unit that agrees, or lies before the walk
-	missing int64 // physical offset of the first record that the redo log lacks, -1 none
-	highest int64 // number of prepared messages: the greatest queue offset, -1 none
-	gaps    []Gap // in them records are gone, but what the redo log says of them is true
-}
-
-// newRedoCheck starts a comparison for a walk from a physical offset on.
-func newRedoCheck(l *redolog.Log, from int64, gaps []Gap) *redoCheck {
-	first, _ := l.Bounds()
-	c := &redoCheck{good: first, missing: -1, highest: -1, gaps: gaps}
-	c.next, c.stop = iter.Pull2(l.Replay(first))
-	for c.peek() && c.unit.PhysicalOffset < from {
-		c.take()
+	to.State = txstate.RolledBack
+	if err == nil && h.SysFlag.Transaction() == message.FlagCommit {
+		to.State = txstate.Committed
 	}
-	return c
-}
-
-// peek makes the next unit stand in c.unit. A unit that cannot be believed ends the redo log.
-func (c *redoCheck) peek() bool {
-	if !c.have && !c.end {
-		var err error
-		var ok bool
-		if c.unit, err, ok = c.next(); !ok || err != nil {
-			c.end = true
-			return false
-		}
-		c.have = true
-	}
-	return c.have
-}
-
-func (c *redoCheck) take() {
-	c.good, c.have = c.unit.Index+1, false
-}
-
-// passGaps takes the units of records that lay in gaps of the log before a physical offset: a transaction whose end is gone
-// is ended all the same.
-func (c *redoCheck) passGaps(before int64) {
-	inGap := func(g Gap) bool { return g.From <= c.unit.PhysicalOffset && c.unit.PhysicalOffset < g.To }
-	for c.missing < 0 && c.peek() && c.unit.PhysicalOffset < before && slices.ContainsFunc(c.gaps, inGap) {
-		c.take()
-	}
-}
-
-// meet compares the event of a record of the log.
-func (c *redoCheck) meet(u redolog.Unit) {
-	if c.missing >= 0 {
-		return
-	}
-	c.passGaps(u.PhysicalOffset)
-	if c.peek() && c.unit.Unit == u {
-		c.take()
-		return
-	}
-	c.missing = u.PhysicalOffset
-	c.end, c.have = true, false
+	return nil
 }
 
 // statesAgree compares the state table with the redo log and the messages, and says what does not agree; "" if all does. It
