@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
 
@@ -36,6 +37,11 @@ func TestTransactionsOfGoldenStoresAreListedAndExported(t *testing.T) {
 
 			out := filepath.Join(golden.TempDir(t), "out")
 			moved, _, _ := rows[txExported](t, "tx", "export", "--half", dir, out, "--segment-size", "65536", "--index-slots", "100", "--index-entries", "400")
+			require.Equal(t, before, golden.Snapshot(t, dir))
+			var stdout, stderr bytes.Buffer
+			status := run(t.Context(), []string{"tx", "export", "--half", dir, dir}, &stdout, &stderr) // refused before it is recovered
+			require.Equal(t, statusTrouble, status)
+			require.Contains(t, stderr.String(), "kept in a state table")
 			require.Equal(t, before, golden.Snapshot(t, dir))
 			var open []int64
 			for _, tx := range want.Derived().OpenTransactions {

@@ -141,14 +141,27 @@ func openTarget(ctx context.Context, dir string, w *writing, dryRun bool) (*rock
 	if _, err := os.Stat(dir); dryRun && errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	// Looked at first: opening for writing would recover a store that is refused, and it may be the source.
+	if look, err := rocketstore.OpenContext(ctx, dir, &rocketstore.Options{ReadOnly: true}); err == nil {
+		if err := errors.Join(refuseStateTable(dir, look), look.Close(ctx)); err != nil {
+			return nil, err
+		}
+	}
 	s, err := rocketstore.OpenContext(ctx, dir, &opts)
 	if err != nil {
 		return nil, err
 	}
-	if _, stateTable := s.StateTableInfo(); stateTable {
-		return nil, errors.Join(fmt.Errorf("%s: its transactions are kept in a state table, not as half messages", dir), s.Close(ctx))
+	if err := refuseStateTable(dir, s); err != nil { // a new one, asked for so
+		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
+}
+
+func refuseStateTable(dir string, s *rocketstore.Store) error {
+	if _, ok := s.StateTableInfo(); ok {
+		return fmt.Errorf("%s: its transactions are kept in a state table, not as half messages", dir)
+	}
+	return nil
 }
 
 // moveTransaction puts one transaction into the target, unless it is there.
