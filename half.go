@@ -7,7 +7,6 @@ import (
 	"iter"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -148,7 +147,7 @@ func (e *halfEngine) late(r *commitlog.Record, h *half) bool {
 	if immunity < 0 {
 		immunity = cmp.Or(e.store.opts.Checks.MinAge, defaultHalfAge).Milliseconds()
 	}
-	return h.age(time.Now().UnixMilli()) > immunity
+	return h.age(e.store.opts.Now()) > immunity
 }
 
 // find gives the open copy of the transaction that a half message belongs to. The caller holds its stripe.

@@ -90,6 +90,9 @@ func (b *Broker) sendBatch(ctx context.Context, req *remoting.Command, s *sendRe
 	if err != nil {
 		return nil, refused(remoting.MessageIllegal, "%v", err)
 	}
+	if delay := message.Lookup([]byte(shared), message.PropertyDelay); len(delay) > 0 && string(delay) != "0" {
+		return nil, refused(remoting.MessageIllegal, "a batch cannot be delayed: %s %s", message.PropertyDelay, delay)
+	}
 	batch, all := make([]*message.Message, len(items)), make([]message.Message, len(items))
 	for i, item := range items {
 		m := &all[i]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rocketstore/rocketstore"
@@ -101,7 +102,11 @@ func (b *Broker) pullFilter(p *pullRequest, g *group, req *remoting.Command, fla
 		if kind := req.Fields.Get("expressionType"); kind != "" && kind != "TAG" {
 			return filter{}, refused(remoting.SystemError, "%s", noSQL)
 		}
-		return parseTags(req.Fields.Get("subscription")), nil
+		expression := req.Fields.Get("subscription")
+		if expression != "" && strings.ReplaceAll(expression, "||", "") == "" {
+			return filter{}, refused(remoting.SubscriptionParseFailed, "parse the consumer's subscription failed: %s", expression)
+		}
+		return parseTags(expression), nil
 	}
 	s, broadcast, connected := b.clients.subscription(p.group, p.topic)
 	switch {

@@ -71,6 +71,7 @@ func TestPullsAreChecked(t *testing.T) { // protocol.md 5.5
 			{"unknown queue", pulling{group: known, topic: "T", queue: 4}, remoting.SystemError},
 			{"group that is not connected", pulling{group: "SELF_TEST_C_GROUP", topic: "T", flags: mayWait}, remoting.SubscriptionNotExist},
 			{"topic not subscribed", pulling{group: known, topic: "TBW102", flags: mayWait}, remoting.SubscriptionNotExist},
+			{"subscription without a tag", pulling{group: known, topic: "T", flags: mayWait | subscribes, tags: "||"}, remoting.SubscriptionParseFailed},
 			{"older subscription here", pulling{group: known, topic: "T", flags: mayWait, version: 11}, remoting.SubscriptionNotLatest},
 			{"the same", pulling{group: known, topic: "T", flags: mayWait, version: 10}, remoting.Success},
 			{"the Go client's 0", pulling{group: known, topic: "T", flags: mayWait}, remoting.Success}, // trap 4

@@ -166,7 +166,10 @@ func TestABatchIsStoredWhole(t *testing.T) { // protocol.md 4.5
 			m.body = body
 			require.Equal(t, remoting.MessageIllegal, p.send(m.request(remoting.SendBatchMessage)).Code, name)
 		}
-		m.topic, m.body = "%RETRY%TOOLS_CONSUMER", string(batchBody("x", ""))
+		m.body = string(batchBody("x", ""))
+		m.properties += "DELAY\x013\x02" // it would be delivered at once
+		require.Equal(t, remoting.MessageIllegal, p.send(m.request(remoting.SendBatchMessage)).Code)
+		m.topic = "%RETRY%TOOLS_CONSUMER"
 		require.Equal(t, remoting.MessageIllegal, p.send(m.request(remoting.SendBatchMessage)).Code)
 	})
 }

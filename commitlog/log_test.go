@@ -209,7 +209,7 @@ func TestWaitersShareOneSync(t *testing.T) {
 	})
 }
 
-// A waiter gives up after the time-out or with its context; its record is stored all the same (R-E-030).
+// A waiter gives up after the time-out or with its context; its record is stored all the same (R-E-030, R-D-136).
 func TestWaiterGivesUpAndTheRecordStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		syncs := 0
