@@ -53,6 +53,7 @@ func known() map[string]map[inspect.Kind]int {
 		"rocketmq-3.1.4/abort-torn":                   {inspect.BadSize: 1, inspect.StateBehind: 1},
 		"rocketmq-3.1.4/abort-torn-props":             {inspect.WrongUnit: 1},
 		"rocketmq-3.1.4/abort-torn-topic":             {inspect.BadSize: 1, inspect.StateBehind: 1},
+		"rocketmq-3.1.4/missing-statetable":           {inspect.MissingState: 10},
 		"rocketmq-3.1.4/missing-statetable-continued": {inspect.MissingState: 8},
 		"rocketmq-3.1.4/prepared-nogroup":             {inspect.Renumbered: 1},
 		"rocketmq-3.1.4/rebuilt":                      rebuilt(15, 13, 8),

@@ -73,7 +73,7 @@ func (c *checkStates) record(r *LogRecord) error {
 	if !c.hasTable && !c.hasRedo {
 		return nil
 	}
-	if err := c.redoUnit(r, tx); err != nil || !c.hasTable {
+	if err := c.redoUnit(r, tx); err != nil {
 		return err
 	}
 	if tx == message.FlagPrepared {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/recovery"
 	"github.com/rocketstore/rocketstore/redolog"
 	"github.com/rocketstore/rocketstore/txstate"
 )
@@ -50,7 +53,37 @@ func (d *Dir) Transactions(ctx context.Context, report func(Finding)) iter.Seq2[
 				return
 			}
 		}
+		if segs, err := d.segmentsIn(recovery.StateTableDir, func(Finding) {}); err == nil && len(segs) > 0 {
+			return
+		}
+		if err := d.openWithoutTable(ctx, report); err != nil {
+			yield(Transaction{}, err)
+		}
 	}
+}
+
+// openWithoutTable reports what the redo log has as open in a store without a state table: 3.1 leaves none when nothing is
+// open, and takes a lost one for that.
+func (d *Dir) openWithoutTable(ctx context.Context, report func(Finding)) error {
+	open := make(map[int64]RedoUnit)
+	for u, err := range d.RedoLog(ctx, func(Finding) {}) {
+		switch {
+		case err != nil:
+			return err
+		case u.TagsCode != redolog.Prepared:
+			delete(open, u.TagsCode)
+		case len(open) < maxHomeless:
+			open[u.PhysicalOffset] = u
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(open)) {
+		u := open[at]
+		report(Finding{
+			Kind: MissingState, Severity: Warning, File: u.File, Offset: u.Offset, Expected: "a record of the state table",
+			Text: fmt.Sprintf("the prepared message at %d is open by the redo log, and there is no state table", at),
+		})
+	}
+	return nil
 }
 
 // transaction adds what the message of a record says.
