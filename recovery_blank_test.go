@@ -232,7 +232,13 @@ func TestALoneShortFileDoesNotShowTheSize(t *testing.T) {
 
 // A queue whose first file is gone is told of, and made again once its folder is removed (R-E-045, R-E-072).
 func TestAQueueWithoutItsFirstFileIsToldOf(t *testing.T) {
-	dir, n := filled(t, false)
+	for _, clean := range []bool{false, true} {
+		t.Run(fmt.Sprint("clean=", clean), func(t *testing.T) { queueWithoutItsFirstFile(t, clean) })
+	}
+}
+
+func queueWithoutItsFirstFile(t *testing.T, clean bool) {
+	dir, n := filled(t, clean)
 	folder := filepath.Join(dir, "consumequeue/Busy/0")
 	remove(t, filepath.Join(folder, mappedfile.SegmentName(0)))
 	s := open(t, dir, nil)
@@ -243,6 +249,8 @@ func TestAQueueWithoutItsFirstFileIsToldOf(t *testing.T) {
 	remove(t, folder)
 	s = open(t, dir, nil)
 	require.Len(t, bodies(t, s, "Busy", 0), n-10)
-	require.Empty(t, s.Report().Warnings)
+	for _, w := range s.Report().Warnings {
+		require.Equal(t, recovery.KindQueueGone, w.Kind)
+	}
 	require.NoError(t, s.Close(t.Context()))
 }

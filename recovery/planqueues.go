@@ -376,17 +376,24 @@ func (p *planner) lostOf(pl queuePlan, g Gap) error {
 	return nil
 }
 
-// Fingerprint is a hash of where every queue, the index and the transactions end: two equal ones mean that nothing was added to or taken
-// from any of them. It is for our own note of a clean stop, not part of the format.
+// Fingerprint is a hash of where the files of every queue begin and where queues, index and transactions end: two equal ones
+// mean that nothing was added to or taken from any of them. It is for our own note of a clean stop, not part of the format.
 func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) uint64 {
 	h := xxhash.New()
 	var b []byte
 	for q := range queues.All() {
-		if len(q.Segments()) == 0 {
+		files := q.Segments()
+		if len(files) == 0 {
 			continue // named, but never written, or removed with its records
 		}
 		_, end := q.Bounds()
-		b = append(b[:0], q.Topic()...)
+		b = b[:0]
+		for _, f := range files {
+			if f.Start < end { // not made ahead
+				b = binary.BigEndian.AppendUint64(b, uint64(f.Start))
+			}
+		}
+		b = append(b, q.Topic()...)
 		b = append(b, 0)
 		b = binary.BigEndian.AppendUint32(b, uint32(q.ID()))
 		b = binary.BigEndian.AppendUint64(b, uint64(end))
