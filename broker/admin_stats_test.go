@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,7 +116,7 @@ func TestConsumersAreAskedWhereTheyAre(t *testing.T) { // R-G-34, protocol.md 2.
 			return p.admin(want, remoting.InvokeConsumerStatus, "", remoting.String("topic", "T"), remoting.String("group", "CG"), remoting.String("clientAddr", client))
 		}
 		require.Equal(t, "No Any Consumer online in the consumer group: [CG]", status(remoting.SystemError, "").Remark)
-		where := map[string]string{}
+		var where sync.Map // by client: all are asked at once
 		for i, body := range []string{`{"consumerTable":{},"messageQueueTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}`, `{"messageQueueTable":null}`, "no JSON", "", `{"messageQueueTable":7}`} {
 			id := fmt.Sprintf("c%d", i)
 			client := w.answering(func(req *remoting.Command) *remoting.Command {
@@ -124,7 +125,7 @@ func TestConsumersAreAskedWhereTheyAre(t *testing.T) { // R-G-34, protocol.md 2.
 				}
 				resp := req.Reply(remoting.Success)
 				resp.Body = []byte(body)
-				where[id] = req.Fields.Get("topic") + " " + req.Fields.Get("group")
+				where.Store(id, req.Fields.Get("topic")+" "+req.Fields.Get("group"))
 				return resp
 			})
 			client.beat(heartbeat(id, "CG", "CLUSTERING", 1, "T", "*"))
@@ -136,7 +137,8 @@ func TestConsumersAreAskedWhereTheyAre(t *testing.T) { // R-G-34, protocol.md 2.
 		status(remoting.SystemError, "c3")
 		status(remoting.SystemError, "c4")
 		requireText(t, `{"consumerTable":{`+c0+`,"c1":{}}}`, string(status(remoting.Success, "").Body)) // the others are left out
-		require.Equal(t, "T CG", where["c1"])
+		asked, _ := where.Load("c1")
+		require.Equal(t, "T CG", asked)
 		old := w.peer()
 		req := remoting.NewRequest(remoting.Heartbeat)
 		req.Version, req.Body = 27, heartbeat("old", "CG", "CLUSTERING", 1, "T", "*")
