@@ -184,13 +184,17 @@ func (s *snapshotter) copy(name string, size int64) error {
 		return err
 	}
 	defer f.close()
+	isIndex := path.Dir(name) == indexDir && isIndexName(path.Base(name))
+	if isIndex && size == 0 && !s.out.Clean {
+		return nil // it is just being made
+	}
 	if err := s.bytes(name, f, size, size); err != nil {
 		return err
 	}
 	switch {
 	case strings.HasPrefix(name, queueDir+"/"), strings.HasPrefix(name, batchQueueDir+"/"), strings.HasPrefix(name, recovery.RedoLogDir+"/"):
 		s.units = append(s.units, name)
-	case path.Dir(name) == indexDir && isIndexName(path.Base(name)):
+	case isIndex:
 		s.index = append(s.index, name)
 	}
 	return nil

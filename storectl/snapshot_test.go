@@ -46,6 +46,9 @@ func TestSnapshotsOfALiveStoreOpenAndStandAlone(t *testing.T) {
 			o := &rocketstore.Options{SegmentSize: 64 << 10, QueueSegmentSize: 1000, IndexSlots: 100, IndexEntries: 200}
 			s, err := rocketstore.Open(dir, o)
 			require.NoError(t, err)
+			first, err := s.Put(t.Context(), &message.Message{Topic: "T", Body: make([]byte, 300)})
+			require.NoError(t, err)
+			require.NoError(t, s.WaitDispatched(t.Context(), first.PhysicalOffset+int64(first.Size))) // the queue is there
 			var acknowledged atomic.Int64
 			var writer sync.WaitGroup
 			stop := make(chan struct{})
