@@ -151,6 +151,9 @@ func Edit(text string, changes []Pair) (string, error) {
 		b = append(b, '\n')
 	}
 	if continues(strings.TrimRight(rest, "\r\n")) { // it must not swallow what comes
+		if strings.HasSuffix(rest, "\r") {
+			b = append(b, '\n') // the two are one end of a line
+		}
 		b = append(b, '\n')
 	}
 	for _, c := range changes {

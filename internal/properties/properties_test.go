@@ -93,6 +93,7 @@ func TestEditChangesValuesAndKeepsTheRest(t *testing.T) { // R-G-02
 func FuzzEdit(f *testing.F) {
 	f.Add("a=b\nc=d\\", "c", "e")
 	f.Add("\r\ra\\=1\r\n#", "a=", "\\\n")
+	f.Add("\ra\\\r", "a=", "b")
 	f.Fuzz(func(t *testing.T, text, name, value string) {
 		before, err := properties.Parse(text)
 		got, editErr := properties.Edit(text, []properties.Pair{{Name: name, Value: value}})
