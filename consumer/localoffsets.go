@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rocketstore/rocketstore/internal/fastjson"
+	"github.com/rocketstore/rocketstore/internal/properties"
 )
 
 // The files of a broadcast consumer below <directory>/<client id>/<group>, as Java names them. The second is the first as it was
@@ -18,6 +19,7 @@ import (
 const (
 	localOffsetsFile   = "offsets.json"
 	localOffsetsBackup = "offsets.json.bak"
+	localOffsetsPerm   = 0o640
 )
 
 // maxLocalOffsets bounds how long such a file may be, bytes; a real one has a line per queue.
@@ -166,26 +168,10 @@ func (l *localOffsets) save(offsets map[Queue]int64) error {
 	}
 	if len(old) > 0 {
 		if _, err := ParseOffsets(old); err == nil { // a damaged file must not replace a backup that is sound
-			if err := writeSynced(filepath.Join(l.dir, localOffsetsBackup), old); err != nil {
+			if err := properties.ReplaceFile(filepath.Join(l.dir, localOffsetsBackup), old, localOffsetsPerm); err != nil {
 				return err
 			}
 		}
 	}
-	return writeSynced(name, b)
-}
-
-// writeSynced writes a file beside the name, syncs it and renames it.
-func writeSynced(name string, b []byte) error {
-	f, err := os.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".tmp", name)
+	return properties.ReplaceFile(name, b, localOffsetsPerm)
 }

@@ -22,17 +22,19 @@ func SaveFile(path string, content []byte) error {
 		}
 	}
 	if old, err := os.ReadFile(path); err == nil && len(old) > 0 {
-		if err := replaceFile(path+".bak", old, mode); err != nil {
+		if err := ReplaceFile(path+".bak", old, mode); err != nil {
 			return err
 		}
 	}
-	if err := replaceFile(path, content, mode); err != nil {
+	if err := ReplaceFile(path, content, mode); err != nil {
 		return err
 	}
 	return syncDir(dir)
 }
 
-func replaceFile(path string, content []byte, mode os.FileMode) error {
+// ReplaceFile writes a file aside, syncs it and gives it its name, so that a crash at any moment leaves one that is whole. The name
+// itself is durable when the directory is synced.
+func ReplaceFile(path string, content []byte, mode os.FileMode) error {
 	aside := path + ".tmp"
 	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
