@@ -90,7 +90,7 @@ func (b *Broker) sendBatch(ctx context.Context, req *remoting.Command, s *sendRe
 	if err != nil {
 		return nil, refused(remoting.MessageIllegal, "%v", err)
 	}
-	if delay := message.Lookup([]byte(shared), message.PropertyDelay); len(delay) > 0 && string(delay) != "0" {
+	if delay, _ := shared.Get(message.PropertyDelay); delay != "" && delay != "0" {
 		return nil, refused(remoting.MessageIllegal, "a batch cannot be delayed: %s %s", message.PropertyDelay, delay)
 	}
 	batch, all := make([]*message.Message, len(items)), make([]message.Message, len(items))
@@ -106,7 +106,7 @@ func (b *Broker) sendBatch(ctx context.Context, req *remoting.Command, s *sendRe
 		batch[i] = m
 	}
 	results, err := b.store.PutBatch(ctx, batch)
-	code, err := b.putCode(err, waitsForStore(batch[0]))
+	code, err := putCode(err, b.lacksSlave(batch[0]))
 	if err != nil {
 		return nil, err
 	}

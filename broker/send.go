@@ -283,7 +283,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 		return nil, refused(remoting.MessageIllegal, "%v", err)
 	}
 	put := b.store.Put
-	waits := waitsForStore(m)
+	lacking := b.lacksSlave(m)
 	if wait, ok := m.Properties.Get(message.PropertyWait); ok && b.rules.DropsWait && plain(m) {
 		m.Properties = m.Properties.Delete(message.PropertyWait)
 		if wait != "true" {
@@ -291,7 +291,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 		}
 	}
 	res, err := put(ctx, m)
-	code, err := b.putCode(err, waits)
+	code, err := putCode(err, lacking)
 	if err != nil {
 		return nil, err
 	}
@@ -321,17 +321,20 @@ func plain(m *message.Message) bool {
 	return !delayed && marked != "true" && m.SysFlag.Transaction() == 0
 }
 
-// waitsForStore says whether a message's producer wants to be told only when it is where it is to be.
-func waitsForStore(m *message.Message) bool {
+// lacksSlave says whether a message's producer is to be told that no slave has it: it wants to wait for one.
+func (b *Broker) lacksSlave(m *message.Message) bool {
+	if !b.opts.SyncMaster {
+		return false // without a look at the properties of each message
+	}
 	wait, ok := m.Properties.Get(message.PropertyWait)
 	return !ok || wait == "true"
 }
 
 // putCode is the response code of a put that stored its message; else the error says why it did not. That no slave has it counts for more
 // than that the disk was late, as in the original.
-func (b *Broker) putCode(err error, waits bool) (int32, error) {
+func putCode(err error, lacksSlave bool) (int32, error) {
 	switch {
-	case b.opts.SyncMaster && waits && (err == nil || errors.Is(err, rocketstore.ErrSyncTimeout)):
+	case lacksSlave && (err == nil || errors.Is(err, rocketstore.ErrSyncTimeout)):
 		return remoting.SlaveNotAvailable, nil
 	case err == nil:
 		return remoting.Success, nil
