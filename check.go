@@ -22,8 +22,8 @@ type Checker interface {
 	// Check hands one question on, without waiting for the answer: that comes, if it does, by [Store.EndTransaction] with
 	// the request's offset and number, at any time, also from within Check. It is called from one goroutine, so it holds
 	// up all other questions; ctx ends with the store, and after 3 s, and [Store.Close] waits until Check has returned. An
-	// error is counted and logged, and the transaction
-	// is asked about again in a later round, and so is a panic; ErrNoProducer says that nobody is there to be asked.
+	// error is counted and logged, and the transaction is asked about again in a later round, and so is a panic; ErrNoProducer
+	// says that nobody is there to be asked.
 	Check(ctx context.Context, r CheckRequest) error
 }
 

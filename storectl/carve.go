@@ -81,7 +81,8 @@ func (c *carving) file(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()                       // it was only read
+	defer func() { _ = f.Close() }() // it was only read
+
 	if info, err := f.Stat(); err == nil && info.IsDir() { // file systems differ in what a seek says of one
 		return fmt.Errorf("%s is a directory", name)
 	}
