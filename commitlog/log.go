@@ -64,6 +64,8 @@ func Open(fsys mappedfile.FS, o *Options) (*Log, error) {
 	q, err := mappedfile.Open(fsys, opts.Dir, &mappedfile.Options{
 		SegmentSize: opts.SegmentSize, ReadOnly: opts.ReadOnly, Reserve: opts.Reserve, Ahead: !opts.NoAhead, Populate: opts.Populate,
 		Mode: opts.Write, Committed: l.signalGrown, Budget: opts.Budget, FileMode: opts.FileMode, DirMode: opts.DirMode, Logger: opts.Logger,
+		// Size and magic come last: 3.1.4's recovery accepts a record of which a killed process wrote all but the end.
+		HeadLast: BlankSize,
 	})
 	if err != nil {
 		return nil, err

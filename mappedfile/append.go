@@ -87,7 +87,7 @@ func (q *Queue) WriteAt(b []byte, off int64) error {
 			return nil
 		}
 	}
-	if err := q.write(s, b, off-s.start); err != nil {
+	if err := q.write(s, b, off-s.start, 0); err != nil {
 		return err
 	}
 	q.dirtyMu.Lock()
@@ -116,11 +116,11 @@ func (q *Queue) put(b []byte, off int64) error {
 	if q.opts.Mode == Staged {
 		return q.stageBytes(s, b, off)
 	}
-	return q.write(s, b, off-s.start)
+	return q.write(s, b, off-s.start, min(q.opts.HeadLast, len(b)))
 }
 
-// write puts b into the file now, after making sure of the blocks.
-func (q *Queue) write(s *segment, b []byte, pos int64) error {
+// write puts b into the file now, after making sure of the blocks; of a mapped file, the first head bytes of it last.
+func (q *Queue) write(s *segment, b []byte, pos int64, head int) error {
 	if s.length.Load() < pos+int64(len(b)) {
 		return q.wrongLength(s)
 	}
@@ -136,7 +136,7 @@ func (q *Queue) write(s *segment, b []byte, pos int64) error {
 		_, err := h.file.WriteAt(b, pos)
 		return err
 	}
-	return copyGuarded(s.name, h.bytes[pos:], b)
+	return copyGuarded(s.name, h.bytes[pos:], b, head)
 }
 
 // roll brings the segment that starts at start into the list: the one made ahead, or a new one.

@@ -20,15 +20,16 @@ func Guard(file string, f func() error) (err error) {
 	return f()
 }
 
-// copyGuarded copies src to the start of dst, which is as long or longer.
-func copyGuarded(file string, dst, src []byte) (err error) {
+// copyGuarded copies src to the start of dst, which is as long or longer; the first head bytes after the others.
+func copyGuarded(file string, dst, src []byte, head int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = faultError(file, r)
 		}
 	}()
-	copy(dst[:len(src)], src)
+	copy(dst[head:len(src)], src[head:])
+	copy(dst[:head], src[:head])
 	return nil
 }
 

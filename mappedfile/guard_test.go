@@ -1,8 +1,10 @@
 package mappedfile_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +78,34 @@ func TestAppendIntoACutFileIsAFault(t *testing.T) {
 	require.ErrorContains(t, err, "log/00000000000000000000")
 	require.Equal(t, int64(5000), q.Written())
 	require.ErrorIs(t, q.WriteAt([]byte("abc"), 10), mappedfile.ErrFault)
+}
+
+// What interrupts an append in the middle, here a fault behind the border of a page, leaves the front unwritten.
+func TestTheHeadOfAnAppendIsWrittenLast(t *testing.T) {
+	dir := t.TempDir()
+	q, err := mappedfile.Open(openDir(t, dir), "log", &mappedfile.Options{SegmentSize: 64 << 10, HeadLast: 8})
+	require.NoError(t, err)
+	defer q.Close()
+	const border, before = 16 << 10, 100
+	_, err = q.Append(make([]byte, border-before))
+	require.NoError(t, err)
+	record := bytes.Repeat([]byte("0123456789"), 25)
+	name := filepath.Join(dir, "log", "00000000000000000000")
+	require.NoError(t, os.Truncate(name, border))
+	_, err = q.Append(record)
+	require.ErrorIs(t, err, mappedfile.ErrFault)
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, make([]byte, 8), b[border-before:][:8])
+
+	require.NoError(t, os.Truncate(name, 64<<10))
+	for _, size := range []int{len(record), 8, 7, 1} {
+		off, err := q.Append(record[:size])
+		require.NoError(t, err)
+		b, err = os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, record[:size], b[off:off+int64(size)])
+	}
 }
 
 func BenchmarkGuard(b *testing.B) {

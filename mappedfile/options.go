@@ -26,6 +26,9 @@ type Options struct {
 	LockMemory bool
 	// Mode is how bytes get into the file. Default [Mapped].
 	Mode WriteMode
+	// HeadLast is how many bytes at the front of what one Append writes reach a [Mapped] file after the rest, so that a process
+	// that is killed in between leaves a front of zeros and not a beginning without its end. Default 0: the order is open.
+	HeadLast int
 	// StageEvery is how often the background commits what [Staged] holds back. Default 200 ms. Java: commitIntervalCommitLog.
 	StageEvery time.Duration
 	// StageSize is the size in bytes of each of the two buffers of [Staged]. Default 4 MiB, at most SegmentSize.

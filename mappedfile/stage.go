@@ -62,7 +62,7 @@ func (q *Queue) stageBytes(s *segment, b []byte, off int64) error {
 		st.seg, st.off = s, off
 	}
 	if len(b) > q.opts.StageSize {
-		if err := q.write(s, b, off-s.start); err != nil {
+		if err := q.write(s, b, off-s.start, 0); err != nil {
 			return err
 		}
 		st.off = off + int64(len(b))
