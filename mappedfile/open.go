@@ -1,6 +1,7 @@
 package mappedfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -189,17 +190,7 @@ func findNonZero(f File, from, to int64) (lo, hi int64, err error) {
 	return lo, hi, nil
 }
 
+// allZero compares b with itself, moved by one, which is many times faster than a loop over the bytes.
 func allZero(b []byte) bool {
-	for len(b) >= 8 {
-		if b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7] != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }

@@ -158,6 +158,13 @@ func TestShortSegmentIsReadableUpToItsLengthAndNotWritable(t *testing.T) {
 	require.ErrorContains(t, err, "before it is repaired")
 }
 
+func TestNonZeroEndOfAnEmptyFile(t *testing.T) {
+	q := open(t, dirOf(t, map[string]string{seg(0): "12345678", seg(8): ""}), "log", mappedfile.Options{SegmentSize: 8})
+	end, err := q.NonZeroEnd(8, 8)
+	require.NoError(t, err)
+	require.EqualValues(t, 8, end)
+}
+
 func TestRepairMakesSegmentsWhole(t *testing.T) {
 	onLayers(t, func(t *testing.T, fsys mappedfile.FS) {
 		require.NoError(t, fsys.MkdirAll("log", 0o750))
@@ -276,4 +283,33 @@ func TestFileThatVanishesWhileOpeningIsPassedOver(t *testing.T) {
 	require.NoError(t, fsys.WriteFile("file", nil))
 	_, err = mappedfile.Open(fsys, "file", &mappedfile.Options{SegmentSize: 8})
 	require.Error(t, err, "not a directory")
+}
+
+// The end of what is not zero is found by the byte, over holes and borders of chunks, in memory and on a disk.
+func TestNonZeroEnd(t *testing.T) {
+	const size = 1 << 20
+	onLayers(t, func(t *testing.T, fsys mappedfile.FS) {
+		q, err := mappedfile.Open(fsys, "log", &mappedfile.Options{SegmentSize: size})
+		require.NoError(t, err)
+		defer q.Close()
+		require.ErrorIs(t, second(q.NonZeroEnd(0, 0)), mappedfile.ErrOutOfRange)
+		require.NoError(t, q.Fill([]byte{1}))
+		_, err = q.Append([]byte{2})
+		require.NoError(t, err)
+		end, err := q.NonZeroEnd(0, 1)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, end, "nothing but zeros")
+		for _, at := range []int64{3, 4095, 4096, 64<<10 - 1, 64 << 10, 500_000, size - 1} {
+			require.NoError(t, q.WriteAt([]byte{9}, at))
+			for _, from := range []int64{0, 1, at} {
+				end, err := q.NonZeroEnd(0, from)
+				require.NoError(t, err)
+				require.Equal(t, at+1, end, from)
+			}
+		}
+		end, err = q.NonZeroEnd(size, size)
+		require.NoError(t, err)
+		require.EqualValues(t, size+1, end)
+		require.ErrorIs(t, second(q.NonZeroEnd(10, 10)), mappedfile.ErrOutOfRange)
+	})
 }

@@ -1,6 +1,10 @@
 package mappedfile
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io"
+)
 
 // View is a piece of a mapping, lent out. As long as it is not released the bytes stay mapped, whatever happens to the
 // segment: eviction, deletion, truncation (which makes them zero), Close. Release each view exactly once; the zero View
@@ -67,6 +71,39 @@ func (q *Queue) ViewSegment(start int64) (View, error) {
 		return View{}, q.outOfRange(start, 0)
 	}
 	return q.view(s, 0, s.length.Load())
+}
+
+// NonZeroEnd is the offset behind the last byte of the file that starts at start which is not zero, from off on; off when
+// there is none. It skips holes and blocks that were never written, so that the rest of a new segment costs nothing.
+// ErrOutOfRange when there is no such file.
+func (q *Queue) NonZeroEnd(start, off int64) (int64, error) {
+	s := q.find(start)
+	if s == nil || s.start != start {
+		return 0, q.outOfRange(start, 0)
+	}
+	if off-start >= s.length.Load() {
+		return off, nil // an empty file cannot be mapped
+	}
+	h, err := s.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer h.release()
+	_, end, err := findNonZero(h.file, off-start, s.length.Load())
+	if err != nil || end < 0 {
+		return off, err
+	}
+	// The last chunk that holds something; it is read again to find its last byte.
+	from := max(off-start, end-scanChunk)
+	b := make([]byte, end-from)
+	n, err := h.file.ReadAt(b, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return off, err
+	}
+	for n > 0 && b[n-1] == 0 {
+		n--
+	}
+	return start + from + int64(n), nil
 }
 
 func (q *Queue) view(s *segment, pos, n int64) (View, error) {

@@ -42,6 +42,10 @@ func (w *walk) look(ctx context.Context, rest []mappedfile.SegmentInfo) error {
 }
 
 func (w *walk) lookAt(start, offset int64) error {
+	end, err := w.log.Queue().NonZeroEnd(start, offset)
+	if err != nil || end == offset {
+		return err
+	}
 	v, err := w.log.Queue().ViewSegment(start)
 	if err != nil {
 		return err
@@ -49,12 +53,8 @@ func (w *walk) lookAt(start, offset int64) error {
 	defer v.Release()
 	return mappedfile.Guard(v.File(), func() error {
 		b := v.Bytes()
-		n := notZero(b[min(offset-start, int64(len(b))):])
-		if n == 0 {
-			return nil
-		}
 		w.beyond.NotZero = true
-		w.beyond.End = max(w.beyond.End, offset+int64(n))
+		w.beyond.End = max(w.beyond.End, end)
 		s := commitlog.NewBytesScanner(v.File(), start, b)
 		s.CheckTorn = w.unclean
 		s.SeekTo(offset)

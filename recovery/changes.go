@@ -120,17 +120,8 @@ func (d *Decision) logChanges(p *Parts, add func(file, format string, args ...an
 
 // dirtyBehind says whether the segment at start has anything but zeros from an offset on.
 func dirtyBehind(p *Parts, start, offset int64) (dirty bool, err error) {
-	v, err := p.Log.Queue().ViewSegment(start)
-	if err != nil {
-		return false, err
-	}
-	defer v.Release()
-	err = mappedfile.Guard(v.File(), func() error {
-		b := v.Bytes()
-		dirty = notZero(b[min(offset-start, int64(len(b))):]) > 0
-		return nil
-	})
-	return dirty, err
+	end, err := p.Log.Queue().NonZeroEnd(start, offset)
+	return end > offset, err
 }
 
 // unitChanges tells which queues have units that the replay writes again, and which become fillers because their records
