@@ -57,6 +57,9 @@ type Options struct {
 
 	// Sync says when a put is acknowledged. Default commitlog.SyncInterval.
 	Sync commitlog.SyncPolicy
+	// SyncTimeout bounds the wait of a put under commitlog.SyncGroup, which then fails with ErrSyncTimeout. Default 5 s. Java:
+	// syncFlushTimeout.
+	SyncTimeout time.Duration
 	// FlushEvery bounds what a power cut may lose under SyncInterval. Default: the dialect's, 500 ms or 1 s.
 	FlushEvery time.Duration
 	// Write is the way bytes reach the commit log's files. Default mappedfile.Mapped, and under commitlog.SyncGroup

@@ -204,7 +204,7 @@ func (s *Store) openParts() (*recovery.Parts, error) {
 	}
 	var err error
 	s.log, err = commitlog.Open(s.fsys, &commitlog.Options{
-		SegmentSize: s.shape.segment, ReadOnly: s.opts.ReadOnly, Sync: s.opts.Sync, FlushEvery: flushEvery, Write: s.opts.Write,
+		SegmentSize: s.shape.segment, ReadOnly: s.opts.ReadOnly, Sync: s.opts.Sync, SyncTimeout: s.opts.SyncTimeout, FlushEvery: flushEvery, Write: s.opts.Write,
 		FlushThorough: 1, // each time all: a few bytes that wait for a fourth page are no less worth than many
 		Sparse:        s.opts.Sparse, Now: s.opts.Now, Budget: budget, Logger: s.opts.Logger, Populate: s.populate(),
 	})

@@ -191,6 +191,7 @@ func (o *Options) fillTimes() {
 		{&o.ScanEvery, 10 * time.Second},
 		{&o.LockTimeout, time.Minute},
 		{&o.Idle, 120 * time.Second},
+		{&o.Store.SyncTimeout, 5 * time.Second},
 	} {
 		*v.field = cmp.Or(*v.field, v.regular)
 	}

@@ -144,6 +144,7 @@ func storeSettings() []setting {
 			}
 			return nil
 		}},
+		properties.Time("syncFlushTimeout", time.Millisecond, func(o *Options) *time.Duration { return &o.Store.SyncTimeout }),
 		properties.Number("maxMessageSize", 1, maxInt32, func(o *Options) *int32 { return &o.Store.MaxMessageSize }),
 		properties.Text("messageDelayLevel", func(o *Options) *string { return &o.Store.DelayLevels }),
 		properties.Time("fileReservedTime", time.Hour, func(o *Options) *time.Duration { return &o.Store.Retention.MaxAge }),

@@ -340,5 +340,6 @@ func (l *Log) shut() bool {
 		l.stop()
 	}
 	l.flusher.Wait()
+	l.group.Settle()
 	return true
 }

@@ -209,31 +209,73 @@ func TestWaitersShareOneSync(t *testing.T) {
 	})
 }
 
-// A waiter gives up after the time-out or with its context; its record is stored all the same (R-E-030, R-D-136).
+// An append gives up after the time-out or with its context, whether it was the first or found a sync under way; its record is
+// stored all the same, and durable when the device has answered (R-E-030, R-D-136).
 func TestWaiterGivesUpAndTheRecordStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		syncs := 0
-		l := openLog(t, slowFS{memfs.New(), &syncs}, commitlog.Options{Sync: commitlog.SyncGroup, NoAhead: true, SyncTimeout: time.Millisecond})
-		done, leader := make(chan error, 2), record(t, "leader")
-		go func() {
-			_, err := l.Append(context.Background(), leader, nil, true)
-			done <- err
-		}()
-		synctest.Wait()
-		_, err := l.Append(context.Background(), record(t, "late"), nil, true)
+		device := &hungFS{FS: memfs.New(), answer: make(chan struct{})}
+		l := openLog(t, device, commitlog.Options{Sync: commitlog.SyncGroup, NoAhead: true})
+		began := time.Now()
+		_, err := l.Append(t.Context(), record(t, "first"), nil, true)
 		require.ErrorIs(t, err, commitlog.ErrSyncTimeout)
+		require.Equal(t, 5*time.Second, time.Since(began))
+		_, err = l.Append(t.Context(), record(t, "second"), nil, true)
+		require.ErrorIs(t, err, commitlog.ErrSyncTimeout)
+		require.Equal(t, 10*time.Second, time.Since(began))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = l.Append(ctx, record(t, "cancelled"), nil, true)
 		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, l.Flushed())
+
+		done, patient := make(chan error, 1), record(t, "patient")
+		go func() {
+			_, err := l.Append(context.Background(), patient, nil, true)
+			done <- err
+		}()
+		synctest.Wait()
+		close(device.answer)
 		require.NoError(t, <-done)
+		_, end := l.Bounds()
+		require.Equal(t, end, l.Flushed())
 		n := 0
 		for _, err := range l.Records(0) {
 			require.NoError(t, err)
 			n++
 		}
-		require.Equal(t, 3, n)
+		require.Equal(t, 4, n)
 	})
+}
+
+// hungFS answers no sync of a mapping before its channel is closed.
+type hungFS struct {
+	mappedfile.FS
+	answer chan struct{}
+}
+
+func (h *hungFS) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := h.FS.OpenFile(name, flag, perm)
+	return hungFile{f, h}, err
+}
+
+type hungFile struct {
+	mappedfile.File
+	fsys *hungFS
+}
+
+func (h hungFile) Map(size int64, access mappedfile.Access) (mappedfile.Mapping, error) {
+	m, err := h.File.Map(size, access)
+	return hungMapping{m, h.fsys}, err
+}
+
+type hungMapping struct {
+	mappedfile.Mapping
+	fsys *hungFS
+}
+
+func (h hungMapping) SyncRange(off, n int) error {
+	<-h.fsys.answer
+	return h.Mapping.SyncRange(off, n)
 }
 
 // A full disk is an error, nothing is written, and appends go on when there is room (R-E-038).

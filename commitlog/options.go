@@ -38,8 +38,7 @@ type Options struct {
 	FlushPages int
 	// FlushThorough is the period after which the background syncs whatever is dirty. Default 10 s.
 	FlushThorough time.Duration
-	// SyncTimeout bounds the wait of an append under SyncGroup for the sync of another; the one that syncs for all waits until
-	// the device has answered. Default 5 s. Java: syncFlushTimeout.
+	// SyncTimeout bounds the wait of each append under SyncGroup for its sync. Default 5 s. Java: syncFlushTimeout.
 	SyncTimeout time.Duration
 	// Write is the way bytes reach the file. Default mappedfile.Mapped.
 	Write mappedfile.WriteMode
