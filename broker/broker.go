@@ -122,7 +122,7 @@ func (b *Broker) prepare() error {
 	}
 	// The limit of requests at once is our own: the network layer would answer any of them with an error, which code 14 must not have.
 	b.net, err = remoting.NewServer(&remoting.ServerOptions{
-		Handler: b.handle, OnClose: b.connectionLost, TLS: encryption, MaxFrame: b.opts.MaxFrame, MaxConns: b.opts.MaxConns,
+		Handler: b.handle, Inline: keepsOrder, OnClose: b.connectionLost, TLS: encryption, MaxFrame: b.opts.MaxFrame, MaxConns: b.opts.MaxConns,
 		Idle: b.opts.Idle, MaxInFlight: 1 << 30, MaxInFlightPerConn: 256, Logger: b.opts.Logger,
 	})
 	if err != nil {

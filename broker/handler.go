@@ -54,6 +54,10 @@ func operationOf(code int32) operation {
 	return adminOperation(code)
 }
 
+// keepsOrder says which requests must not be overtaken by a later one of their connection: a client that gives a queue back stores
+// where it was, waits for no answer, and may ask for that offset, or store another, at once.
+func keepsOrder(code int32) bool { return code == remoting.UpdateConsumerOffset }
+
 // handle answers one request.
 func (b *Broker) handle(ctx context.Context, c *remoting.Conn, req *remoting.Command) *remoting.Command {
 	op := operationOf(req.Code)
@@ -88,7 +92,7 @@ func (b *Broker) handOver(ctx context.Context, c *remoting.Conn, req, resp *remo
 	switch {
 	case errors.Is(err, remoting.ErrFrame):
 		return b.refuse(c, req, err)
-	case err != nil && ctx.Err() == nil:
+	case err != nil && ctx.Err() == nil && !errors.Is(err, remoting.ErrClosed):
 		b.opts.Logger.Warn("answer dropped", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
 	}
 	return nil
@@ -110,11 +114,12 @@ func (b *Broker) reserve(c *remoting.Conn, bytes int64) bool {
 }
 
 func (b *Broker) refuse(c *remoting.Conn, req *remoting.Command, err error) *remoting.Command {
-	b.opts.Logger.Warn("request refused", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
+	resp := req.Refuse(remoting.SystemError, "%v", err)
+	b.opts.Logger.Warn("request refused", "code", req.Code, "peer", c.RemoteAddr(), "err", resp.Remark) // which is not as long as a frame
 	if errors.Is(err, rocketstore.ErrClosed) {
 		return req.Refuse(remoting.ServiceNotAvailable, "the broker is shutting down")
 	}
-	return req.Refuse(remoting.SystemError, "%v", err)
+	return resp
 }
 
 // orSilence answers with what op has to say, but closes the connection where that is an error.
@@ -128,7 +133,7 @@ func (b *Broker) orSilence(ctx context.Context, c *remoting.Conn, req *remoting.
 	}()
 	resp, err := b.guarded(ctx, c, req, op)
 	if err != nil {
-		b.opts.Logger.Warn("no answer", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
+		b.opts.Logger.Warn("no answer", "code", req.Code, "peer", c.RemoteAddr(), "err", req.Refuse(0, "%v", err).Remark)
 		c.Close()
 		return nil
 	}

@@ -89,9 +89,9 @@ func (b *Broker) readPull(req *remoting.Command) (*pullRequest, error) {
 		if b.live().NoLongPolling {
 			p.wait = min(p.wait, b.live().ShortPolling)
 		}
-		if flags&pullCommits != 0 && commit >= 0 {
-			b.store.SetConsumerOffset(p.topic, p.group, p.queueID, commit)
-		}
+	}
+	if flags&pullCommits != 0 && commit >= 0 {
+		b.store.SetConsumerOffset(p.topic, p.group, p.queueID, commit)
 	}
 	return p, nil
 }
@@ -160,7 +160,7 @@ func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting
 		}
 		reserved += more
 	}
-	if err := c.Respond(ctx, req, resp); err != nil && ctx.Err() == nil {
+	if err := c.Respond(ctx, req, resp); err != nil && ctx.Err() == nil && !errors.Is(err, remoting.ErrClosed) {
 		b.opts.Logger.Warn("messages not sent", "topic", p.topic, "queue", p.queueID, "peer", c.RemoteAddr(), "err", err)
 	}
 	return nil, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -130,7 +131,10 @@ func (b *Broker) sendChecked(ctx context.Context, c *remoting.Conn, req *remotin
 		return nil, refused(remoting.SystemError, "request queueId[%d] is illegal, topic %s has %d write and %d read queues", s.queueID, s.topic, t.writeQueues, t.readQueues)
 	}
 	if s.queueID < 0 {
-		s.queueID = rand.Int32N(max(t.writeQueues, 1))
+		if t.writeQueues <= 0 {
+			return nil, refused(remoting.SystemError, "topic %s has no queue to write to", s.topic)
+		}
+		s.queueID = rand.Int32N(t.writeQueues)
 	}
 	if t.sysFlag&int32(message.FlagMultiTags) != 0 {
 		s.sysFlag |= message.FlagMultiTags
@@ -179,6 +183,8 @@ func (b *Broker) topicForSend(s *sendRequest) (topic, error) {
 	var err error
 	if strings.HasPrefix(s.topic, retryPrefix) {
 		t, made, err = b.topics.ensure(s.topic, 1, permRead|permWrite)
+	} else if s.defaultQueues <= 0 {
+		return t, refused(remoting.SystemError, "topic[%s] not exist, and would have %d queues", s.topic, s.defaultQueues)
 	} else if !b.live().NoAutoTopics || s.defaultTopic != defaultTopic {
 		t, made, err = b.topics.inherit(s.topic, s.defaultTopic, s.defaultQueues)
 	}
@@ -225,6 +231,9 @@ func (b *Broker) resend(req *remoting.Command, s *sendRequest) error {
 // 16): the client's order stays, additions go to the end.
 func (b *Broker) checkProperties(s *sendRequest) error {
 	delay, delayed := s.properties.Get(message.PropertyDelay)
+	if _, err := strconv.ParseInt(delay, 10, 32); delayed && err != nil { // else it would be delivered at once
+		return refused(remoting.SystemError, "property %s: %.80q is no level", message.PropertyDelay, delay)
+	}
 	delayed = delayed && delay != "0" && !strings.HasPrefix(delay, "-")
 	if !delayed && strings.Contains(string(s.properties), "TIMER_") {
 		for _, name := range []string{"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"} {

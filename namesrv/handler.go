@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/rocketstore/rocketstore/internal/remoting"
 	"github.com/rocketstore/rocketstore/internal/route"
@@ -63,17 +64,18 @@ func (s *Server) handle(_ context.Context, c *remoting.Conn, req *remoting.Comma
 	}
 	resp, err := op(s, c, req)
 	if err != nil {
-		s.opts.Logger.Warn("request refused", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
-		return req.Refuse(remoting.SystemError, "%v", err)
+		resp := req.Refuse(remoting.SystemError, "%v", err)
+		s.opts.Logger.Warn("request refused", "code", req.Code, "peer", c.RemoteAddr(), "err", resp.Remark) // which is not as long as a frame
+		return resp
 	}
 	return resp
 }
 
-// readIdentity reads the fields that all requests of a broker share.
+// readIdentity reads the fields that all requests of a broker share, as copies: what is kept of a request must not keep its header,
+// which may be as long as a frame.
 func readIdentity(f *remoting.FieldReader) identity {
-	return identity{
-		cluster: f.Text("clusterName"), name: f.Text("brokerName"), addr: f.Text("brokerAddr"), id: f.Int64("brokerId"),
-	}
+	text := func(name string) string { return strings.Clone(f.Text(name)) }
+	return identity{cluster: text("clusterName"), name: text("brokerName"), addr: text("brokerAddr"), id: f.Int64("brokerId")}
 }
 
 func (who *identity) check() error {
@@ -108,7 +110,7 @@ func (s *Server) registerBroker(c *remoting.Conn, req *remoting.Command) (*remot
 // readReport decodes and checks a registration.
 func (s *Server) readReport(c *remoting.Conn, req *remoting.Command) (*report, error) {
 	f := req.Fields.Reader()
-	r := &report{identity: readIdentity(f), haAddr: f.Text("haServerAddr"), conn: c, zone: req.Fields.Get("__ZONE_NAME")}
+	r := &report{identity: readIdentity(f), haAddr: strings.Clone(f.Text("haServerAddr")), conn: c, zone: strings.Clone(req.Fields.Get("__ZONE_NAME"))}
 	checksum := f.OptInt32("bodyCrc32", 0)
 	r.timeout = millis(f.OptInt64("heartbeatTimeoutMillis", 0))
 	if f.OptBool("enableActingMaster") || req.Fields.Get("enableActingMaster") == "false" {
@@ -120,8 +122,11 @@ func (s *Server) readReport(c *remoting.Conn, req *remoting.Command) (*report, e
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if r.haAddr != "" {
-		if err := checkName("haServerAddr", r.haAddr); err != nil {
+	for _, v := range [][2]string{{"haServerAddr", r.haAddr}, {"__ZONE_NAME", r.zone}} {
+		if v[1] == "" {
+			continue
+		}
+		if err := checkName(v[0], v[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -279,6 +284,11 @@ func (s *Server) registerTopic(_ *remoting.Conn, req *remoting.Command) (*remoti
 		r, err := route.ParseTopic(req.Body)
 		if err != nil {
 			return nil, err
+		}
+		for i := range r.Queues {
+			if err := checkQueues(topic, r.Queues[i].ReadQueueNums, r.Queues[i].WriteQueueNums); err != nil {
+				return nil, err
+			}
 		}
 		s.tables.addTopic(topic, slices.Clip(r.Queues))
 	}

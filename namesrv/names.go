@@ -55,9 +55,17 @@ func checkTopics(topics []route.TopicConfig) error {
 		if err := checkName("topic", t.Name); err != nil {
 			return err
 		}
-		if t.ReadQueueNums < 0 || t.WriteQueueNums < 0 {
-			return fmt.Errorf("%w: topic %s has %d read and %d write queues", errName, t.Name, t.ReadQueueNums, t.WriteQueueNums)
+		if err := checkQueues(t.Name, t.ReadQueueNums, t.WriteQueueNums); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkQueues refuses what clients could not count.
+func checkQueues(topic string, read, write int32) error {
+	if read < 0 || write < 0 {
+		return fmt.Errorf("%w: topic %s has %d read and %d write queues", errName, topic, read, write)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Codec is the form of a header, the fifth byte of a frame.
@@ -57,10 +58,15 @@ func (c *Command) Reply(code int32, fields ...Field) *Command {
 	return &Command{Code: code, Version: Version, Opaque: c.Opaque, Flag: FlagResponse, Fields: fields, Codec: c.Codec}
 }
 
-// Refuse returns a response to c with an error code and its text.
+// maxRemark bounds the text of a refusal, bytes: it may quote what was sent, which may be as long as a frame.
+const maxRemark = 2 << 10
+
+// Refuse returns a response to c with an error code and its text, which is cut where it is longer than anybody would read.
 func (c *Command) Refuse(code int32, format string, args ...any) *Command {
 	r := c.Reply(code)
-	r.Remark = fmt.Sprintf(format, args...)
+	if r.Remark = fmt.Sprintf(format, args...); len(r.Remark) > maxRemark {
+		r.Remark = strings.ToValidUTF8(r.Remark[:maxRemark], "") + "…"
+	}
 	return r
 }
 

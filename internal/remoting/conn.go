@@ -50,6 +50,7 @@ type Conn struct {
 type connOptions struct {
 	handler      Handler
 	sequential   bool // requests are handled one by one, in order
+	inline       func(code int32) bool
 	maxFrame     int
 	maxInFlight  int // per connection
 	writeBuffer  int
@@ -204,7 +205,7 @@ func (c *Conn) readLoop() error {
 
 // dispatch hands a request to the handler; held bytes are given back after it. It reports false when the connection ended.
 func (c *Conn) dispatch(req *Command, held int64) bool {
-	if c.opts.sequential {
+	if c.opts.sequential || c.opts.inline != nil && c.opts.inline(req.Code) {
 		c.serve(req)
 		c.limits.bytes.Add(-held)
 		return true
@@ -260,7 +261,7 @@ func (c *Conn) answer(req, resp *Command) {
 	if errors.Is(err, ErrFrame) {
 		err = c.Respond(c.ctx, req, req.Refuse(SystemError, "%v", err))
 	}
-	if err != nil && c.ctx.Err() == nil {
+	if err != nil && c.ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 		c.opts.log.Warn("answer dropped", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
 	}
 }
@@ -286,11 +287,25 @@ func (c *Conn) writeLoop() {
 			continue
 		}
 		if err := c.write(b); err != nil {
-			c.shut(err)
+			c.unwritable(err)
 			return
 		}
 		c.out.give(b)
 	}
+}
+
+// lingering is how long a connection that cannot be written any more is read at most.
+const lingering = 5 * time.Second
+
+// unwritable ends a connection after a write that failed. One that was closed by its peer is read to its end first: what the
+// peer sent before is still there, and it does not know that an answer to the first of it was in its way.
+func (c *Conn) unwritable(err error) {
+	if errors.Is(err, ErrSlow) {
+		c.shut(err)
+		return
+	}
+	c.out.close(fmt.Errorf("%w: %w", ErrClosed, err))
+	c.src.hurry()
 }
 
 func (c *Conn) write(b []byte) error {
@@ -322,6 +337,7 @@ type source struct {
 	deadline time.Time // of that frame; zero until more of it has to be read
 	stopping atomic.Bool
 	last     atomic.Int64 // when something was read or written, nanoseconds since born
+	end      atomic.Int64 // when reading ends whatever comes, nanoseconds since born; 0: not
 }
 
 func (s *source) touch()  { s.last.Store(int64(time.Since(s.born))) }
@@ -334,15 +350,28 @@ func (s *source) stop() {
 	_ = s.nc.SetReadDeadline(time.Unix(1, 0)) // fails only when it is closed already
 }
 
+// hurry ends the reading after a while, or when nothing more is there.
+func (s *source) hurry() {
+	s.end.Store(int64(time.Since(s.born) + lingering))
+	_ = s.nc.SetReadDeadline(s.born.Add(time.Duration(s.end.Load()))) // fails only when it is closed already
+}
+
 // Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	for {
+		end := s.end.Load()
 		until := s.until()
+		if end != 0 {
+			until = s.born.Add(time.Duration(end))
+		}
 		if err := s.nc.SetReadDeadline(until); err != nil {
 			return 0, err
 		}
 		if s.stopping.Load() {
 			return 0, errDraining
+		}
+		if s.end.Load() != end {
+			continue // its deadline was just overwritten
 		}
 		n, err := s.nc.Read(p)
 		if n > 0 {
@@ -352,6 +381,9 @@ func (s *source) Read(p []byte) (int, error) {
 		switch {
 		case s.stopping.Load():
 			return 0, errDraining
+		case s.end.Load() != end:
+		case end != 0 && errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, fmt.Errorf("%w: nothing can be written", ErrClosed)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, noProgress(err)
 		case s.frame:

@@ -19,6 +19,9 @@ type ServerOptions struct {
 	// Sequential makes each connection's requests be handled one by one, in the order in which they came. Else each has a
 	// goroutine of its own.
 	Sequential bool
+	// Inline says of which request codes each request is handled before the next one of its connection is read: those that must
+	// not be overtaken. Their handler must not wait. Nil: of none.
+	Inline func(code int32) bool
 	// OnOpen and OnClose are told of connections, those of several at once. OnClose comes once for each OnOpen, after the
 	// last handler of that connection has returned.
 	OnOpen, OnClose func(*Conn)
@@ -123,7 +126,7 @@ func NewServer(o *ServerOptions) (*Server, error) {
 	s := &Server{opts: opts, listeners: map[net.Listener]struct{}{}, conns: map[*Conn]struct{}{}, opening: map[net.Conn]struct{}{}}
 	s.limits.maxRequests, s.limits.maxBytes = int64(opts.MaxInFlight), opts.MaxFrameBytes
 	s.conn = connOptions{
-		handler: opts.Handler, sequential: opts.Sequential, maxFrame: opts.MaxFrame,
+		handler: opts.Handler, sequential: opts.Sequential, inline: opts.Inline, maxFrame: opts.MaxFrame,
 		maxInFlight: opts.MaxInFlightPerConn, writeBuffer: opts.WriteBuffer, idle: opts.Idle, frameTimeout: opts.FrameTimeout,
 		writeTimeout: opts.WriteTimeout, onClose: s.closed, log: opts.Logger, workers: newWorkers(),
 	}

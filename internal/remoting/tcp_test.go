@@ -3,7 +3,10 @@ package remoting_test
 import (
 	"context"
 	"net"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +51,62 @@ func TestOverRealSockets(t *testing.T) { // R-D-055, R-D-057
 	require.Equal(t, int64(1), c.Connects())
 	_, err := c.Call(t.Context(), "127.0.0.1:1", remoting.NewRequest(1))
 	require.ErrorIs(t, err, remoting.ErrConnect)
+}
+
+// A peer that closes without having read the answers is still heard to its end: the Go client stores its offsets so when it stops.
+func TestWhatAPeerSentBeforeItClosedIsHandled(t *testing.T) {
+	const requests = 30 // which the socket holds all, and the reader's buffer not
+	closed := make(chan struct{})
+	var handled atomic.Int64
+	gone := make(chan struct{})
+	_, addr := overTCP(t, &remoting.ServerOptions{
+		Sequential: true, OnClose: func(*remoting.Conn) { close(gone) },
+		Handler: func(_ context.Context, c *remoting.Conn, req *remoting.Command) *remoting.Command {
+			<-closed
+			if handled.Add(1) == 1 { // nothing is read before its answer could not be written
+				require.NoError(t, c.Respond(t.Context(), req, req.Reply(remoting.Success)))
+				require.Eventually(t, func() bool { return c.Respond(t.Context(), req, req.Reply(remoting.Success)) != nil }, time.Minute, time.Millisecond)
+			}
+			return req.Reply(remoting.Success)
+		},
+	})
+	nc, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	for range requests {
+		req := remoting.NewRequest(15)
+		req.Body = make([]byte, 512)
+		frame, err := remoting.AppendFrame(nil, req)
+		require.NoError(t, err)
+		_, err = nc.Write(frame)
+		require.NoError(t, err)
+	}
+	require.NoError(t, nc.(*net.TCPConn).SetLinger(0)) // which answers that are not read do as well
+	require.NoError(t, nc.Close())
+	close(closed)
+	<-gone
+	require.Equal(t, int64(requests), handled.Load())
+}
+
+// A request of a kind that keeps its order is done before the next of its connection begins, whatever that is.
+func TestRequestsThatKeepTheirOrder(t *testing.T) {
+	var stored atomic.Int64
+	c, addr := overTCP(t, &remoting.ServerOptions{
+		Inline: func(code int32) bool { return code == 15 },
+		Handler: func(_ context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
+			if req.Code == 15 {
+				n, _ := strconv.ParseInt(req.Fields.Get("offset"), 10, 32)
+				stored.Store(n)
+				return nil
+			}
+			return req.Reply(int32(stored.Load()))
+		},
+	})
+	for i := range int32(2000) {
+		require.NoError(t, c.Oneway(t.Context(), addr, remoting.NewRequest(15, remoting.Int("offset", int64(i)))))
+		resp, err := c.Call(t.Context(), addr, remoting.NewRequest(14))
+		require.NoError(t, err)
+		require.Equal(t, i, resp.Code)
+	}
 }
 
 func BenchmarkCall(b *testing.B) {
