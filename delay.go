@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
@@ -161,7 +162,7 @@ func (s *Store) deliverLevel(ctx context.Context, level int, pause map[int]int64
 		if rest > 0 {
 			return min(delayIdle, time.Duration(rest)*time.Millisecond), nil
 		}
-		if err := s.deliverOne(ctx, u.PhysicalOffset); err != nil {
+		if err := s.deliverOne(ctx, q, at, u); err != nil {
 			return delayIdle, err
 		}
 		s.setDelayProgress(level, at+1)
@@ -171,15 +172,18 @@ func (s *Store) deliverLevel(ctx context.Context, level int, pause map[int]int64
 
 // deliverOne appends the message of a waiting record to its own topic. One that cannot be read, or names no queue, is
 // passed over with a word in the log: it would hold up all behind it.
-func (s *Store) deliverOne(ctx context.Context, offset int64) error {
-	m, err := s.MessageAt(offset)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, mappedfile.ErrCorrupt) {
+func (s *Store) deliverOne(ctx context.Context, q *consumequeue.Queue, at int64, u consumequeue.Unit) error {
+	offset := u.PhysicalOffset
+	r, v, err := s.recordOf(q, at, u)
+	if errors.Is(err, mappedfile.ErrOutOfRange) || errors.Is(err, mappedfile.ErrCorrupt) {
 		s.opts.Logger.Warn("delayed message lost", "offset", offset, "err", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	m := r.Message()
+	v.Release()
 	topic, _ := m.Properties.Get(message.PropertyRealTopic)
 	id, _ := m.Properties.Get(message.PropertyRealQueueID)
 	n, err := strconv.ParseInt(id, 10, 32)

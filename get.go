@@ -3,12 +3,16 @@ package rocketstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"path"
+	"strings"
 	"sync"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/recovery"
 )
 
 // GetStatus is the outcome of a Get, with the names that the Java store has for them.
@@ -163,7 +167,7 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 				res.Next++
 				continue
 			}
-			r, v, err := s.log.Read(u.PhysicalOffset)
+			r, v, err := s.recordOf(q, at, u)
 			switch {
 			case errors.Is(err, mappedfile.ErrOutOfRange):
 				if len(res.Records) == 0 {
@@ -215,19 +219,50 @@ func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[comm
 			if err == nil && u.IsFiller() || errors.Is(err, mappedfile.ErrOutOfRange) {
 				continue
 			}
-			if !s.yieldRecord(u.PhysicalOffset, err, yield) {
+			var r commitlog.Record
+			var v mappedfile.View
+			if err == nil {
+				r, v, err = s.recordOf(q, at, u)
+			}
+			if !yieldRecord(r, v, err, yield) {
 				return
 			}
 		}
 	}
 }
 
-// yieldRecord reads one record and hands it over, unless it is gone.
-func (s *Store) yieldRecord(offset int64, err error, yield func(commitlog.Record, error) bool) bool {
-	if err != nil {
-		return yield(commitlog.Record{}, err)
+// recordOf reads the record that a queue's unit points to. A unit that is damaged, or another queue's, may point to the record
+// of a message that is not of this queue: that is an error that names the unit.
+func (s *Store) recordOf(q *consumequeue.Queue, at int64, u consumequeue.Unit) (commitlog.Record, mappedfile.View, error) {
+	if !u.Valid() {
+		return commitlog.Record{}, mappedfile.View{}, s.wrongUnit(q, at, "it points to %d and is of %d bytes", u.PhysicalOffset, u.Size)
 	}
-	r, v, err := s.log.Read(offset)
+	r, v, err := s.log.Read(u.PhysicalOffset)
+	if _, end := s.log.Bounds(); err != nil && u.PhysicalOffset >= end {
+		return r, v, s.wrongUnit(q, at, "it points to %d, the log ends at %d", u.PhysicalOffset, end)
+	}
+	if err != nil {
+		return r, v, err
+	}
+	if r.Size != u.Size || string(r.Topic) != q.Topic() && !strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) {
+		err = s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
+		v.Release()
+		return commitlog.Record{}, mappedfile.View{}, err
+	}
+	return r, v, nil
+}
+
+func (s *Store) wrongUnit(q *consumequeue.Queue, at int64, format string, args ...any) error {
+	offset := at * consumequeue.UnitSize
+	inFile := offset % s.queues.SegmentSize()
+	return &mappedfile.CorruptError{
+		File: path.Join(q.Dir(), mappedfile.SegmentName(offset-inFile)), Offset: inFile,
+		Err: fmt.Errorf("unit %d: "+format, append([]any{at}, args...)...),
+	}
+}
+
+// yieldRecord hands a record over that was read, unless it is gone.
+func yieldRecord(r commitlog.Record, v mappedfile.View, err error, yield func(commitlog.Record, error) bool) bool {
 	if errors.Is(err, mappedfile.ErrOutOfRange) {
 		return true
 	}

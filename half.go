@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -273,7 +274,7 @@ func (e *halfEngine) read() error {
 		u, err := halves.Get(at)
 		var h *half
 		if err == nil && !u.IsFiller() {
-			err = e.store.withRecord(u.PhysicalOffset, func(r *commitlog.Record) {
+			err = e.store.withUnit(halves, at, u, func(r *commitlog.Record) {
 				read := halfOf(r)
 				read.Number = at
 				h = &read
@@ -288,7 +289,7 @@ func (e *halfEngine) read() error {
 		u, err := ops.Get(at)
 		var numbers []int64
 		if err == nil && !u.IsFiller() {
-			err = e.store.withRecord(u.PhysicalOffset, func(r *commitlog.Record) { numbers = opNumbers(r) })
+			err = e.store.withUnit(ops, at, u, func(r *commitlog.Record) { numbers = opNumbers(r) })
 		}
 		if err := e.passable(OpTopicName, at, err); err != nil {
 			return err
@@ -312,9 +313,9 @@ func (e *halfEngine) passable(topic string, offset int64, err error) error {
 	return err
 }
 
-// withRecord reads the record at a physical offset for f.
-func (s *Store) withRecord(offset int64, f func(*commitlog.Record)) error {
-	r, v, err := s.log.Read(offset)
+// withUnit reads the record of a queue's unit for f.
+func (s *Store) withUnit(q *consumequeue.Queue, at int64, u consumequeue.Unit, f func(*commitlog.Record)) error {
+	r, v, err := s.recordOf(q, at, u)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,12 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) iter.Seq2[commitlog
 				continue
 			}
 			seen[hit.PhysicalOffset] = true
-			more := s.yieldRecord(hit.PhysicalOffset, err, func(r commitlog.Record, err error) bool {
+			var r commitlog.Record
+			var v mappedfile.View
+			if err == nil {
+				r, v, err = s.log.Read(hit.PhysicalOffset)
+			}
+			more := yieldRecord(r, v, err, func(r commitlog.Record, err error) bool {
 				if err == nil && !answers(&r, &req) {
 					return true
 				}

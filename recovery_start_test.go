@@ -57,18 +57,29 @@ func TestStartOfTheWalk(t *testing.T) {
 			},
 		},
 		{
-			name: "a queue is not as we left it", clean: true, options: least, why: "queue T/0 is missing",
-			harm: func(t *testing.T, s *store) { remove(t, filepath.Join(s.dir, "consumequeue")) },
+			name: "a queue is gone", clean: true, options: least, why: "queue T/0 is missing",
+			harm: func(t *testing.T, s *store) {
+				remove(t, filepath.Join(s.dir, "consumequeue"))
+				remove(t, s.note)
+			},
 		},
 		{
 			name: "a queue is behind", clean: true, options: least, start: 4, why: "first record that queue T/0 may lack",
 			harm: func(t *testing.T, s *store) {
 				name := filepath.Join(s.dir, "consumequeue/T/0", mappedfile.SegmentName(400))
 				writeAt(t, name, 6*20, make([]byte, 14*20)) // the last unit that stays is 25, of the fifth segment
+				remove(t, s.note)
 			},
 		},
 		{
 			name: "the index is gone", clean: true, options: least, why: "there is no index",
+			harm: func(t *testing.T, s *store) {
+				remove(t, filepath.Join(s.dir, "index"))
+				remove(t, s.note)
+			},
+		},
+		{
+			name: "derived files are not as we left them", clean: true, options: least, why: "not as our own clean stop left them",
 			harm: func(t *testing.T, s *store) { remove(t, filepath.Join(s.dir, "index")) },
 		},
 		{name: "a kill", why: "the whole log is compared with queues and index"},

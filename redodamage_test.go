@@ -29,6 +29,11 @@ func overwrite(t *testing.T, fsys *memfs.FS, name string, at int64, b []byte) {
 // recovery walks only the last segment of the log.
 func longAfterTransactions(t *testing.T) (fsys *memfs.FS, put []rocketstore.PutResult, plain rocketstore.PutResult) {
 	t.Helper()
+	return longAfter(t, 25)
+}
+
+func longAfter(t *testing.T, transactions int) (fsys *memfs.FS, put []rocketstore.PutResult, plain rocketstore.PutResult) {
+	t.Helper()
 	fsys = memfs.New()
 	now := int64(1_700_000_000_000)
 	o := small()
@@ -36,7 +41,7 @@ func longAfterTransactions(t *testing.T) (fsys *memfs.FS, put []rocketstore.PutR
 	o.StateSegmentSize, o.RedoSegmentSize = 240, 200
 	o.Now = func() int64 { now += 1000; return now }
 	s := open(t, "", o)
-	put = prepare(t, s, 25)
+	put = prepare(t, s, transactions)
 	commit(t, s, put[3], put[5])
 	for i := range 60 {
 		r, err := s.Put(t.Context(), msg("T", 0, strings.Repeat("x", 500), "tag", "key"))
@@ -123,6 +128,37 @@ func TestMissingRedoFilesLoseNoTransaction(t *testing.T) {
 			s := reopened(t, fsys)
 			numbersAsPut(t, s, put, 3, 5)
 			require.NoError(t, s.Abandon())
+		})
+	}
+}
+
+// And so are they when the log no longer begins at 0, with what the redo log had of the deleted segments there or not (R-B-50,
+// R-B-61).
+func TestMissingRedoFilesOfALogThatBeginsLaterLoseNoTransaction(t *testing.T) {
+	for name, files := range map[string][]int64{
+		"those of the deleted segment": {0}, "the first of the log": {0, 200, 400, 600}, "most": {0, 200, 400, 600, 800, 1000, 1200},
+		"one between": {0, 1000}, "all": {0, 200, 400, 600, 800, 1000, 1200, 1400, 1600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys, put, _ := longAfter(t, 80)
+			require.NoError(t, fsys.Remove(path.Join(recovery.CommitLogDir, mappedfile.SegmentName(0))))
+			for _, start := range files {
+				require.NoError(t, fsys.Remove(path.Join(redolog.Dir, mappedfile.SegmentName(start))))
+			}
+			var gone []int64
+			for _, r := range put {
+				if r.PhysicalOffset < 8192 {
+					gone = append(gone, r.QueueOffset)
+				}
+			}
+			if gone = append(gone, 3, 5); gone[3] == 3 {
+				gone = gone[:len(gone)-2]
+			}
+			for range 2 {
+				s := reopened(t, fsys)
+				numbersAsPut(t, s, put, gone...)
+				require.NoError(t, s.Abandon())
+			}
 		})
 	}
 }

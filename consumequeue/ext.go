@@ -57,6 +57,19 @@ func DecodeExt(b []byte) (ExtUnit, error) {
 	return u, nil
 }
 
+// ExtTagsCode reads the tags code of the extension unit at the start of b, of which only the first [ExtUnitMin] bytes are needed.
+// Ok is false when b is shorter, or its two lengths contradict each other.
+func ExtTagsCode(b []byte) (code int64, ok bool) {
+	if len(b) < ExtUnitMin {
+		return 0, false
+	}
+	bitmap := int(int16(binary.BigEndian.Uint16(b[18:])))
+	if bitmap < 0 || int(int16(binary.BigEndian.Uint16(b))) != ExtUnitMin+bitmap {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(b[2:])), true
+}
+
 // AppendTo appends the unit's bytes to b. The lengths written are those of the bitmap, whatever Size says.
 func (u ExtUnit) AppendTo(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(ExtUnitMin+len(u.Bitmap)))

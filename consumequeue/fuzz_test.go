@@ -42,7 +42,11 @@ func FuzzDecodeExt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if u, err := consumequeue.DecodeExt(b); err == nil {
 			require.Equal(t, b[:u.Size], u.AppendTo(nil))
+			code, ok := consumequeue.ExtTagsCode(b[:consumequeue.ExtUnitMin])
+			require.True(t, ok)
+			require.Equal(t, u.TagsCode, code)
 		}
+		_, _ = consumequeue.ExtTagsCode(b)
 	})
 }
 

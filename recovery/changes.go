@@ -46,6 +46,8 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 		switch _, found := q.queue.Bounds(); {
 		case d.anew:
 			add(q.queue.Dir(), "removed")
+		case q.anew:
+			add(q.queue.Dir(), "its files are removed, and made again from the log")
 		case q.end < found:
 			add(q.queue.Dir(), "cut at unit %d (byte %d); it has %d", q.end, q.end*consumequeue.UnitSize, found)
 		case q.queue.Untidy():
@@ -135,12 +137,13 @@ func (d *Decision) unitChanges(ctx context.Context, p *Parts, add func(file, for
 		ends[q.queue] = q.end
 	}
 	told := make(map[*consumequeue.Queue]bool)
+	ext := &extensions{fsys: p.FS}
 	compare := func(pl Placement) error {
 		q := p.Queues.LookupBytes(pl.Topic, pl.QueueID)
 		if q == nil || told[q] || pl.QueueOffset >= ends[q] {
 			return nil
 		}
-		if u, err := q.Get(pl.QueueOffset); err == nil && !sameUnit(u, pl.Unit, q.Topic() == ScheduleTopic) {
+		if u, err := q.Get(pl.QueueOffset); err == nil && !sameUnit(u, pl.Unit, q, ext) {
 			told[q] = true
 			add(q.Dir(), "unit %d (byte %d), and maybe more, compared with its record and written again if it is wrong", pl.QueueOffset, pl.QueueOffset*consumequeue.UnitSize)
 		}

@@ -17,8 +17,8 @@ import (
 // ScheduleTopic is where delayed messages wait; its units hold the delivery time in place of a tags code.
 const ScheduleTopic = "SCHEDULE_TOPIC_XXXX"
 
-// lightQueuePrefix begins the names of light queues, which have queue id 0 only.
-const lightQueuePrefix = "%LMQ%"
+// LightQueuePrefix begins the names of light queues, which have queue id 0 only.
+const LightQueuePrefix = "%LMQ%"
 
 // DelayLevels is the waiting time of each delay level; level n is at n-1.
 type DelayLevels []time.Duration
@@ -147,7 +147,7 @@ func placeMulti(p Placement, a attributes, place func(Placement) error) error {
 			continue
 		}
 		p.Topic, p.QueueID, p.QueueOffset = name, own, n
-		if bytes.HasPrefix(name, []byte(lightQueuePrefix)) {
+		if bytes.HasPrefix(name, []byte(LightQueuePrefix)) {
 			p.QueueID = 0
 		}
 		if err := place(p); err != nil {

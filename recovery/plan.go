@@ -93,6 +93,10 @@ type queuePlan struct {
 	queue *consumequeue.Queue
 	end   int64 // units from here on are cut, or missing
 	cut   bool  // there are units behind it
+	anew  bool  // all its files are removed, and it is made again
+	// readable is end for who reads only: files that are missing keep none of the others from being read.
+	readable int64
+	keepEnd  int64 // where a queue that is made again ends at the least, 0: anywhere
 }
 
 // Decision is what recovery is going to do. Making it changes nothing.
@@ -108,6 +112,7 @@ type Decision struct {
 	redoCut      int64 // units of the redo log from this index on are cut
 	redoLacks    bool  // the replay adds units to it
 	remakeStates bool  // the state table is made again
+	early        bool  // the replay begins before what the checkpoint vouches for
 	anew         bool
 	missing      []Change // queues that the replay adds to
 	readable     int64    // behind the last record that can be read, damage or not
@@ -124,7 +129,7 @@ func Plan(ctx context.Context, p *Parts, o *Options) (*Decision, error) {
 // plan is Plan; with replay to follow its walk keeps what that wants.
 func plan(ctx context.Context, p *Parts, o *Options, replay bool) (*Decision, error) {
 	began := time.Now()
-	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}, badBlanks: make(map[int64]bool), replay: replay}
+	pl := &planner{Parts: p, opts: o.withDefaults(), d: &Decision{}, badBlanks: make(map[int64]bool), ends: make(map[*consumequeue.Queue]int64), fits: make(map[index.Header]bool), unindexed: -1, replay: replay}
 	pl.d.Unclean, pl.d.TruncatedAt, pl.d.LastRecord = p.Unclean, -1, -1
 	pl.notices()
 	err := pl.decide(ctx)
@@ -140,7 +145,11 @@ type planner struct {
 	// replay: the walk keeps records for it.
 	replay bool
 
-	badBlanks map[int64]bool // see walk
+	badBlanks map[int64]bool                // see walk
+	ends      map[*consumequeue.Queue]int64 // see foundEnd
+	fits      map[index.Header]bool         // see indexFits
+	unindexed int64                         // of lookBetweenIndexFiles, -1 none
+	changed   bool                          // since our own clean stop, though the log is as it was
 }
 
 func (p *planner) notices() {
@@ -169,7 +178,7 @@ func (p *planner) decide(ctx context.Context) error {
 		p.d.replayFrom, p.d.indexFrom = p.d.LogEnd, p.d.LogEnd
 		for q := range p.Queues.All() {
 			_, end := q.Bounds()
-			p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end})
+			p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, readable: end})
 		}
 		return p.lost()
 	}
@@ -177,6 +186,7 @@ func (p *planner) decide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.lookBetweenIndexFiles(start)
 	for {
 		p.w = newWalk(p.Log, p.Derive)
 		p.w.taken, p.w.skip, p.w.unclean = p.taken, p.opts.OnDamage == Skip, p.Unclean
@@ -208,7 +218,7 @@ func (p *planner) decide(ctx context.Context) error {
 		if need >= start {
 			break
 		}
-		start, reason = need, why
+		start, reason, p.d.early = need, why, true
 	}
 	p.d.Start, p.d.Reason = start, reason
 	p.d.holes, p.d.kept = p.w.holes, p.w.kept
@@ -245,7 +255,8 @@ func (p *planner) trusted() bool {
 		v.Release()
 		return false
 	}
-	return Fingerprint(p.Queues, p.Index, p.Tx) == h.Fingerprint
+	p.changed = Fingerprint(p.Queues, p.Index, p.Tx) != h.Fingerprint
+	return !p.changed
 }
 
 // chooseStart gives the place where the walk begins, and why there.
@@ -257,6 +268,9 @@ func (p *planner) chooseStart() (int64, string, error) {
 	if p.Tx != nil && (p.Hint == nil || !p.Unclean) {
 		// 3.1 gives transactions new numbers and leaves stale units, so all of it is compared.
 		return segments[0].Start, "state table and redo log are compared with the whole log", nil
+	}
+	if p.changed {
+		return segments[0].Start, "queues, index or transactions are not as our own clean stop left them", nil
 	}
 	start, reason := p.verifyStart(segments)
 	if !p.Unclean {

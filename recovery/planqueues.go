@@ -61,6 +61,10 @@ func (p *planner) goodEnd(q *consumequeue.Queue, from int64) (int64, error) {
 	first, end := q.Bounds()
 	for at := min(from, end); at > first; at-- {
 		u, err := q.Get(at - 1)
+		if errors.Is(err, mappedfile.ErrOutOfRange) { // between two files
+			at = max(first, min(at-1, fileEndBefore(q, at))) + 1
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -69,6 +73,26 @@ func (p *planner) goodEnd(q *consumequeue.Queue, from int64) (int64, error) {
 		}
 	}
 	return first, nil
+}
+
+// fileEndBefore is the queue offset behind the last file of a queue that ends before one in a gap, 0 for none.
+func fileEndBefore(q *consumequeue.Queue, at int64) int64 {
+	for _, f := range slices.Backward(q.Segments()) {
+		if f.Start < (at-1)*consumequeue.UnitSize {
+			return (f.Start + f.Length) / consumequeue.UnitSize
+		}
+	}
+	return 0
+}
+
+// fileStartBehind is the queue offset at which the first file of a queue begins behind one in a gap.
+func fileStartBehind(q *consumequeue.Queue, at int64) int64 {
+	for _, f := range q.Segments() {
+		if start := f.Start / consumequeue.UnitSize; start > at {
+			return start
+		}
+	}
+	return at
 }
 
 // needs gives the place from which the log must be replayed so that no structure lacks a record, and why; it is start or
@@ -85,16 +109,13 @@ func (p *planner) needs(start int64) (int64, string) {
 	}
 	for _, k := range p.w.sortedQueues() {
 		sp := p.w.queues[k]
-		if sp.first == 0 || sp.firstPhysical <= p.d.LogStart {
-			continue
-		}
-		q := p.Queues.Lookup(k.topic, k.id)
-		if q == nil {
+		if sp.first > 0 && sp.firstPhysical > p.d.LogStart && p.Queues.Lookup(k.topic, k.id) == nil {
 			lower(p.d.LogStart, fmt.Sprintf("queue %v is missing", k))
-			continue
 		}
-		if from, lacks := p.lacks(q, sp.first); lacks {
-			lower(from, fmt.Sprintf("first record that queue %v may lack", k))
+	}
+	for q := range p.Queues.All() {
+		if from, why := p.queueNeeds(q); why != "" {
+			lower(from, why)
 		}
 	}
 	if from, why := p.indexNeeds(start); from >= 0 {
@@ -118,18 +139,24 @@ func (p *planner) redoNeeds() string {
 		return fmt.Sprintf("the redo log has %d good units, %d were durable at our last checkpoint", p.w.redo.good, p.Hint.RedoEnd)
 	case p.w.redo.wrong >= 0:
 		return fmt.Sprintf("unit %d of the redo log is not its record's, or the one before it is missing", p.w.redo.wrong)
-	case first > 0 && p.d.LogStart == 0:
-		return "the first file of the redo log is gone, and nothing of the log is"
+	case first > 0:
+		// Retention takes a file only when the records of all its units are gone, and so of those before it.
+		for e, err := range p.Tx.Redo.Replay(first) {
+			if err == nil && e.PhysicalOffset > p.d.LogStart {
+				return fmt.Sprintf("the first file of the redo log begins with the record at %d, and the log has earlier ones", e.PhysicalOffset)
+			}
+			break
+		}
 	}
 	return ""
 }
 
-// lacks says whether a queue may lack units before offset, and from which record on.
-func (p *planner) lacks(q *consumequeue.Queue, offset int64) (int64, bool) {
-	if u, err := q.Get(offset - 1); err == nil && !u.IsFiller() && p.judge(q, offset-1, u) != unitWrong {
+// lacks says whether a queue that has units up to found may lack some before offset, and from which record on.
+func (p *planner) lacks(q *consumequeue.Queue, found, offset int64) (int64, bool) {
+	if u, err := q.Get(offset - 1); found == offset && err == nil && !u.IsFiller() && p.judge(q, offset-1, u) != unitWrong {
 		return 0, false
 	}
-	end, err := p.goodEnd(q, offset)
+	end, err := p.goodEnd(q, found)
 	if err != nil {
 		return p.d.LogStart, true
 	}
@@ -143,22 +170,27 @@ func (p *planner) lacks(q *consumequeue.Queue, offset int64) (int64, bool) {
 func (p *planner) planQueues() error {
 	short := p.shortQueues()
 	for q := range p.Queues.All() {
-		found, err := q.FindEnd(p.Unclean)
+		found, err := p.foundEnd(q)
 		if err != nil {
 			return err
 		}
 		if err := q.SetMax(found); err != nil {
 			return err
 		}
-		end, err := p.queueEnd(q, found)
-		if err != nil {
+		pl := queuePlan{queue: q}
+		if pl.end, err = p.queueEnd(q, found); err != nil {
 			return err
 		}
-		if end < found {
-			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: end, To: found, Text: fmt.Sprintf(
-				"units %d to %d fit no record of the log; cut", end, found-1)})
+		pl.readable = pl.end
+		if pl.end < found {
+			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: pl.end, To: found, Text: fmt.Sprintf(
+				"units %d to %d fit no record of the log; cut", pl.end, found-1)})
 		}
-		p.d.queues = append(p.d.queues, queuePlan{queue: q, end: end, cut: end < found || p.Unclean || q.Untidy() || short[q.Dir()]})
+		if err := p.planMissingFiles(&pl, found); err != nil {
+			return err
+		}
+		pl.cut = pl.end < found || p.Unclean || q.Untidy() || short[q.Dir()]
+		p.d.queues = append(p.d.queues, pl)
 	}
 	for _, k := range p.w.sortedQueues() {
 		if p.Queues.Lookup(k.topic, k.id) == nil && !p.Unclean && consumequeue.CheckName(k.topic, k.id) == nil {
@@ -208,15 +240,41 @@ func (p *planner) queueEnd(q *consumequeue.Queue, found int64) (int64, error) {
 	if sp == nil {
 		return p.goodEnd(q, found)
 	}
-	if first, _ := q.Bounds(); sp.first < first && found > first {
-		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
-			"the first file of the queue begins at %d, the log has records from %d on, which are in no queue; without its folder the queue is made again whole", first, sp.first)})
-	}
 	if found <= sp.last && !p.Unclean {
 		p.d.warn(Warning{Kind: KindQueueBehind, File: q.Dir(), Text: fmt.Sprintf(
 			"the queue ends at %d, the log has records up to %d; made again", found, sp.last)})
 	}
-	return p.overGaps(q, min(found, sp.last+1), found), nil
+	first, _ := q.Bounds()
+	return p.overGaps(q, max(first, min(found, sp.last+1)), found), nil
+}
+
+// planMissingFiles decides about a queue of which files are missing whose records the log has: it is made again from there.
+func (p *planner) planMissingFiles(pl *queuePlan, found int64) error {
+	q := pl.queue
+	sp := p.w.queues[queueKey{q.Topic(), q.ID()}]
+	first, _ := q.Bounds()
+	gone, right, err := p.headGone(q, sp, found)
+	if err != nil {
+		return err
+	}
+	from, to := p.holeBetweenFiles(q)
+	switch {
+	case gone:
+		if pl.anew = true; right {
+			pl.keepEnd = pl.end
+		}
+		pl.end = first
+		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
+			"the first file of the queue begins at %d, the log has records from %d on; the queue is made again", first, sp.first)})
+	case sp != nil && sp.first < first && found > first:
+		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
+			"the first file of the queue begins at %d, the first record of the log says %d, which cannot be; it stays as it is", first, sp.first)})
+	case sp != nil && from >= 0 && from < pl.end:
+		pl.keepEnd, pl.end = pl.end, from
+		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
+			"units %d to %d are in no file; the queue is made again from %d on", from, to-1, from)})
+	}
+	return nil
 }
 
 // overGaps goes on from the end of what the log still has of a queue over the units whose records lay in gaps of the log, or
@@ -241,81 +299,6 @@ func (p *planner) overGaps(q *consumequeue.Queue, end, found int64) int64 {
 		last = u.End()
 	}
 	return end
-}
-
-// indexNeeds gives the place from which records must go into the index again, -1 for none. The walk began at start.
-func (p *planner) indexNeeds(start int64) (int64, string) {
-	if p.Index == nil {
-		return -1, ""
-	}
-	files := p.Index.Files()
-	keep := p.indexKeeps(files)
-	switch {
-	case keep < len(files):
-		from := p.d.LogStart // not where the first file begins: the record before, without keys, has given it its name
-		if keep > 0 {
-			from = files[keep-1].Header.EndOffset
-		}
-		for _, f := range files[keep:] {
-			if f.Damaged != nil {
-				from = p.d.LogStart // what its header says may be anything
-				break
-			}
-			from = min(from, f.Header.BeginOffset)
-		}
-		return max(from, p.d.LogStart), "begin of the index files that are made again"
-	case keep > 0:
-		last := files[keep-1].Header
-		// Behind a full file there was another one, if there were more keys; some before the walk it has not seen. And between
-		// the keys of one record a file may have become full.
-		full := last.IndexCount >= files[keep-1].Entries
-		if last.EndOffset < p.w.lastKeyed || full && (last.EndOffset < start || p.Unclean && last.EndOffset == p.w.lastKeyed) {
-			return last.EndOffset, "last record that the index holds"
-		}
-	case p.w.last >= 0:
-		return p.d.LogStart, "there is no index"
-	}
-	return -1, ""
-}
-
-// indexKeeps is how many index files stay, the oldest ones: after an unclean stop those that the checkpoint proves to be
-// whole, and never one that knows records behind the end of the log.
-func (p *planner) indexKeeps(files []index.FileInfo) int {
-	keep := len(files)
-	if p.Unclean {
-		keep = index.Synced(files, p.Checkpoint.Index)
-	}
-	for i, f := range files[:keep] {
-		if f.Damaged != nil || f.Header.EndOffset >= p.indexCut() {
-			return i
-		}
-	}
-	return keep
-}
-
-// indexCut is the physical offset from which on the index is not to be kept: the end of the log, or the first record with
-// keys that an earlier loss of the original left between two files.
-func (p *planner) indexCut() int64 {
-	if p.w.unindexed >= 0 {
-		return p.w.unindexed
-	}
-	return p.w.end
-}
-
-// planIndex notes from where on the index is made again.
-func (p *planner) planIndex() {
-	p.d.indexFrom = p.d.LogEnd
-	if p.Index != nil {
-		p.d.indexKeep = p.indexKeeps(p.Index.Files())
-	}
-	from, why := p.indexNeeds(p.d.Start)
-	if from < 0 {
-		return
-	}
-	p.d.indexFrom = max(from, p.d.LogStart)
-	if !p.Unclean && p.w.lastKeyed >= 0 {
-		p.d.warn(Warning{Kind: KindIndexRebuilt, File: IndexDir, From: p.d.indexFrom, To: p.d.LogEnd, Text: "index made again from the log: " + why})
-	}
 }
 
 // lost finds the queue offsets whose records lie in gaps of the log.
@@ -359,6 +342,9 @@ func (p *planner) lostOf(pl queuePlan, g Gap) error {
 	search := func(bound int64) int64 {
 		return first + int64(sort.Search(int(end-first), func(i int) bool {
 			u, err := q.Get(first + int64(i))
+			if errors.Is(err, mappedfile.ErrOutOfRange) { // between two files: the one behind tells
+				u, err = q.Get(fileStartBehind(q, first+int64(i)))
+			}
 			if err != nil {
 				failed = err
 				return true
@@ -376,7 +362,7 @@ func (p *planner) lostOf(pl queuePlan, g Gap) error {
 	return nil
 }
 
-// Fingerprint is a hash of where the files of every queue begin and where queues, index and transactions end: two equal ones
+// Fingerprint is a hash of where the files of every queue begin, and with what, and where queues, index and transactions end: two equal ones
 // mean that nothing was added to or taken from any of them. It is for our own note of a clean stop, not part of the format.
 func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) uint64 {
 	h := xxhash.New()
@@ -399,6 +385,11 @@ func Fingerprint(queues *consumequeue.Table, x *index.Index, tx *Transactions) u
 		b = binary.BigEndian.AppendUint64(b, uint64(end))
 		if u, err := q.Get(end - 1); err == nil { // also when its record is gone: the minimum is known only later
 			b = u.AppendTo(b)
+		}
+		for _, f := range files { // no two files have changed places
+			if u, err := q.Get(f.Start / consumequeue.UnitSize); err == nil {
+				b = u.AppendTo(b)
+			}
 		}
 		_, _ = h.Write(b)
 	}

@@ -49,7 +49,7 @@ func Adopt(p *Parts, d *Decision) error {
 		return err
 	}
 	for _, q := range d.queues {
-		if err := q.queue.SetMax(q.end); err != nil {
+		if err := q.queue.SetMax(q.readable); err != nil {
 			return err
 		}
 		if err := q.queue.SetMin(d.LogStart); err != nil {
@@ -103,7 +103,7 @@ func (r *runner) cut() error {
 	if r.d.Trusted {
 		return Adopt(r.Parts, r.d)
 	}
-	if err := r.keepAside(); err != nil {
+	if err := errors.Join(r.keepAside(), r.forgetCheckpoint()); err != nil {
 		return err
 	}
 	if _, err := r.Log.Queue().Repair(); err != nil {
@@ -119,6 +119,12 @@ func (r *runner) cut() error {
 		return r.dropAll()
 	}
 	for _, q := range r.d.queues {
+		if q.anew {
+			if err := r.Queues.Remove(q.queue); err != nil {
+				return err
+			}
+			continue
+		}
 		if !q.cut {
 			if err := q.queue.SetMax(q.end); err != nil {
 				return err
@@ -184,6 +190,7 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	queues := newQueueSink(r.Queues, r.Derive, r.d.replayFrom, r.warn, func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool {
 		return p.judge(q, at, u) == unitRight
 	})
+	queues.ext = &extensions{fsys: r.FS}
 	sinks := []Sink{queues}
 	if r.Tx != nil { // the order of R-B-23
 		sinks = append(sinks, NewStateSink(r.Log, r.Tx.States, r.d.LogEnd, r.warn), NewRedoSink(r.Tx.Redo, r.d.replayFrom))
@@ -202,6 +209,9 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 		err = live.CatchUp(ctx)
 	}
 	live.trust(false)
+	if err == nil {
+		err = r.keepEnds()
+	}
 	if err == nil && len(r.d.holes) > 0 {
 		err = r.blankUnits()
 	}

@@ -30,6 +30,7 @@ type queueSink struct {
 	durable int64
 	warn    func(Warning)                                                   // what replay mends or comes upon
 	belongs func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool // whether a unit fits the record that it points to
+	ext     *extensions                                                     // nil: addresses into them are believed
 	place   func(Placement) error                                           // bound once, so that Apply allocates nothing
 }
 
@@ -51,20 +52,6 @@ func (s *queueSink) Durable() int64 { return s.durable }
 func (s *queueSink) Apply(r *commitlog.Record) error { return s.derive.Units(r, s.place) }
 
 func (s *queueSink) Sync(context.Context) error { return s.table.Sync(0) }
-
-// sameUnit says whether two units mean the same record with the same use. The delivery time of a delayed message may
-// differ by what passes between 3.1's two readings of the clock, and an address into the extension file stands for a tags code.
-func sameUnit(have, want consumequeue.Unit, schedule bool) bool {
-	if have.PhysicalOffset != want.PhysicalOffset || have.Size != want.Size {
-		return false
-	}
-	if have.TagsCode == want.TagsCode || consumequeue.IsExtAddress(have.TagsCode) {
-		return true
-	}
-	const clockSlack = 1000 // ms
-	diff := have.TagsCode - want.TagsCode
-	return schedule && -clockSlack <= diff && diff <= clockSlack
-}
 
 func (s *queueSink) put(p Placement) error {
 	q, err := s.find(p)
@@ -107,7 +94,7 @@ func (s *queueSink) putIn(q *consumequeue.Queue, p Placement) error {
 	if err != nil {
 		return err
 	}
-	if sameUnit(have, p.Unit, string(p.Topic) == ScheduleTopic) {
+	if sameUnit(have, p.Unit, q, s.ext) {
 		return nil
 	}
 	w := Warning{Kind: KindWrongUnit, File: q.Dir(), Offset: p.QueueOffset * consumequeue.UnitSize}
