@@ -105,6 +105,10 @@ type Options struct {
 	DefaultTopic       string
 	DefaultTopicQueues int32
 
+	// KeepBorn sends a message's BornTimestamp as it is where it has one: for messages that come from elsewhere. Default: the time of
+	// the send.
+	KeepBorn bool
+
 	// Listener decides transactions and answers checks; for [Producer.SendInTransaction].
 	Listener TransactionListener
 	// CheckWorkers is how many checks run at once, CheckQueue how many may wait; further ones are dropped, and the broker asks again.

@@ -86,7 +86,11 @@ func (p *Producer) wait(ctx context.Context, m *message.Message, r *prepared, t 
 
 func (p *Producer) newSend(m *message.Message, r *prepared, t target, mode Mode) *send {
 	s := &send{p: p, prepared: r, msg: m, target: t, mode: mode, began: time.Now(), limit: 1 + p.opts.Retries}
-	s.born = strconv.FormatInt(s.began.UnixMilli(), 10)
+	born := s.began.UnixMilli()
+	if p.opts.KeepBorn && m.BornTimestamp > 0 {
+		born = m.BornTimestamp
+	}
+	s.born = strconv.FormatInt(born, 10)
 	switch {
 	case mode == Oneway, t.fixed() && !p.opts.RetrySameQueue:
 		s.limit = 1

@@ -551,3 +551,21 @@ func TestARetryTopicsCountersTravelInTheHeader(t *testing.T) { // R-D-010
 		require.Equal(t, map[string]string{"RETRY_TOPIC": "T", "DELAY": "6", "WAIT": "true"}, p)
 	})
 }
+
+// A message that comes from elsewhere can keep the time at which it was born; else the send is its birth.
+func TestABornTimeIsKeptOnRequest(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			b := w.broker("a")
+			w.topic("T", 1, b)
+			p := w.start(producer.Options{KeepBorn: keep})
+			_, err := p.Send(t.Context(), &message.Message{Topic: "T", Body: []byte("x"), BornTimestamp: 1234})
+			require.NoError(t, err)
+			require.Equal(t, keep, b.got()[0].Fields.Get("g") == "1234")
+			_, err = p.Send(t.Context(), &message.Message{Topic: "T", Body: []byte("x")})
+			require.NoError(t, err)
+			require.NotEqual(t, "0", b.got()[1].Fields.Get("g"))
+		})
+	}
+}

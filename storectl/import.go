@@ -25,50 +25,76 @@ var errNotNew = errors.New("the directory is not empty: import makes a new store
 
 func (a *app) importRecords() *cobra.Command {
 	var w writing
+	var s importSend
 	cmd := &cobra.Command{
-		Use:   "import DIR [FILE]",
-		Short: "Make a store of what export wrote",
+		Use:   "import DIR [FILE] | import -n HOST:PORT [FILE]",
+		Short: "Make a store of what export wrote, or send it to brokers",
 		Long: `Make a new store of what "storectl export" wrote, from FILE or the standard input. Records keep their queue
 offsets, store times and bytes; only their places in the log are new, and with them what refers to a place: the
-prepared message of a transaction of 3.1, and the CRC over a whole record of 5.x.`,
-		Args: cobra.RangeArgs(1, 2),
+prepared message of a transaction of 3.1, and the CRC over a whole record of 5.x.` + importHelp,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			dirs := 1
+			if s.namesrv != "" {
+				dirs = 0
+			}
+			switch err := s.check(cmd); {
+			case err != nil:
+				return err
+			case len(args) < dirs:
+				return errors.New("say the DIR of a new store, or --namesrv to send to brokers")
+			case len(args) > dirs+1:
+				return errors.New("with --namesrv there is no DIR, only one FILE")
+			}
 			in := cmd.InOrStdin()
-			if len(args) == 2 {
-				f, err := os.Open(args[1])
+			if len(args) == dirs+1 {
+				f, err := os.Open(args[dirs])
 				if err != nil {
 					return err
 				}
 				defer func() { _ = f.Close() }() // it was only read
 				in = f
 			}
-			if names, err := os.ReadDir(args[0]); err == nil && len(names) > 0 {
-				return fmt.Errorf("%s: %w", args[0], errNotNew)
+			if dirs == 0 {
+				return a.toBrokers(cmd.Context(), &s, in)
 			}
-			if w.opts.SegmentSize == 0 {
-				w.opts.SegmentSize = 1 << 30
-			}
-			w.opts.HoldDelayed = true
-			s, err := rocketstore.OpenContext(cmd.Context(), args[0], &w.opts)
-			if err != nil {
-				return err
-			}
-			i := &importer{store: s, segment: w.opts.SegmentSize, moved: make(map[int64]int64)}
-			err = i.run(cmd.Context(), in)
-			if err = errors.Join(err, s.Close(cmd.Context())); err == nil {
-				err = clampCheckpoint(args[0], i.latest)
-			}
-			if err != nil {
-				return err
-			}
-			return a.table(column{"RECORDS", -10}, column{"END", -12}).row(struct {
-				Records int64 `json:"records"`
-				End     int64 `json:"end"`
-			}{i.records, i.end}, i.records, i.end)
+			return a.newStore(cmd.Context(), args[0], &w, in)
 		},
 	}
 	w.flags(cmd)
+	s.flags(cmd)
 	return cmd
+}
+
+// newStore makes a store of what in holds.
+func (a *app) newStore(ctx context.Context, dir string, w *writing, in io.Reader) error {
+	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+		return fmt.Errorf("%s: %w", dir, errNotNew)
+	}
+	if w.opts.SegmentSize == 0 {
+		w.opts.SegmentSize = 1 << 30
+	}
+	w.opts.HoldDelayed = true
+	s, err := rocketstore.OpenContext(ctx, dir, &w.opts)
+	if err != nil {
+		return err
+	}
+	i := &importer{store: s, segment: w.opts.SegmentSize, moved: make(map[int64]int64)}
+	failed := i.run(ctx, in)
+	if failed != nil {
+		failed = fmt.Errorf("%w; %s holds the %d records before it: remove it before another import", failed, dir, i.records)
+	}
+	// What was imported is closed in order, also after Ctrl-C.
+	if err = s.Close(context.WithoutCancel(ctx)); err == nil {
+		err = clampCheckpoint(dir, i.latest)
+	}
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	return a.table(column{"RECORDS", -10}, column{"END", -12}).row(struct {
+		Records int64 `json:"records"`
+		End     int64 `json:"end"`
+	}{i.records, i.end}, i.records, i.end)
 }
 
 // importer puts records into a new store.
@@ -102,6 +128,9 @@ const importBatch = 1 << 20
 
 func (i *importer) run(ctx context.Context, in io.Reader) error {
 	for b, err := range exportedRecords(in) {
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err == nil {
 			err = i.add(ctx, b)
 		}

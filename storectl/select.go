@@ -90,6 +90,10 @@ func (s *selection) each(ctx context.Context, a *app, d *inspect.Dir, f func(*in
 	next, n := s.limits.From, int64(0)
 	var failed error
 	for r, err := range d.Log(ctx, s.limits, a.finding) {
+		if ctx.Err() != nil {
+			failed = s.stop(ctx)
+			break
+		}
 		if err != nil {
 			a.trouble(err)
 			continue
@@ -104,25 +108,40 @@ func (s *selection) each(ctx context.Context, a *app, d *inspect.Dir, f func(*in
 			break
 		}
 	}
-	if failed == nil && s.cursor != "" {
-		if failed = a.out.Flush(); failed == nil {
-			failed = s.keep(next)
+	if (failed == nil || ctx.Err() != nil) && s.cursor != "" {
+		err := a.out.Flush()
+		if err == nil {
+			err = s.keep(next)
 		}
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }
 
-// keep writes the cursor, aside first, so that a stop leaves the old one or the new one.
+// stop is the error of a walk that Ctrl-C ended.
+func (s *selection) stop(ctx context.Context) error {
+	if s.cursor != "" {
+		return fmt.Errorf("%w; the same call goes on there (%s)", ctx.Err(), s.cursor)
+	}
+	return ctx.Err()
+}
+
+// keep writes the cursor; a stop leaves the old one or the new one.
 func (s *selection) keep(next int64) error {
 	b, err := json.Marshal(cursor{next})
 	if err != nil {
 		return err
 	}
-	aside := filepath.Join(filepath.Dir(s.cursor), "."+filepath.Base(s.cursor)+".tmp")
+	return writeAside(s.cursor, b)
+}
+
+// writeAside makes b the content of a file in one step.
+func writeAside(file string, b []byte) error {
+	aside := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")
 	if err := os.WriteFile(aside, append(b, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(aside, s.cursor)
+	return os.Rename(aside, file)
 }
 
 // moment is a time in ms since 1970 as a flag.
