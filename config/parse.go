@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxNodes bounds how many values a file may have: each takes some hundred bytes of memory, and in a file as little as two.
+const maxNodes = 4 << 20
+
 // maxDepth is how deep values may be nested.
 const maxDepth = 64
 
@@ -46,9 +49,10 @@ func parse(s string) (value, error) {
 
 // parser walks a text; the first error is kept and ends it.
 type parser struct {
-	s   string
-	pos int
-	err error
+	s     string
+	pos   int
+	nodes int
+	err   error
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -87,6 +91,10 @@ func (p *parser) expect(c byte) {
 func (p *parser) value(depth int) value {
 	if depth > maxDepth {
 		p.fail("nested deeper than %d", maxDepth)
+		return value{}
+	}
+	if p.nodes++; p.nodes > maxNodes {
+		p.fail("more than %d values", maxNodes)
 		return value{}
 	}
 	switch c := p.next(); c {

@@ -55,7 +55,10 @@ type DiffResult struct {
 	Different [][2]Fingerprint `json:"different"`
 	// Compared names the structures that both have.
 	Compared []string `json:"compared"`
-	Findings int64    `json:"findings"`
+	// Findings counts the differences, without those of severity Info.
+	Findings int64 `json:"findings"`
+	// Files are the files under config, and the checkpoint, that are not the same.
+	Files []FileDiff `json:"files"`
 }
 
 // diffBuckets is how many buckets the items of all queues are spread over, so that the second pass keeps only those that may
@@ -85,7 +88,8 @@ type structure struct {
 // Diff compares two stores by content, each structure that both have: the messages of the logs by queue and queue offset,
 // whatever their place in the log, store time and host; the units of the queues, the entries of the index, state table and
 // redo log; and the places in the log that those point to, unless both have a log and the same messages lie at other places in
-// it. First the fingerprints of the queues are compared, then those that differ item by item. Damage in either is reported
+// it. Of the files under config and the checkpoint, if both have them, the values are compared; what moves all the time (progress of
+// consumers, checkpoint) is of severity Info. First the fingerprints of the queues are compared, then those that differ item by item. Damage in either is reported
 // with the differences.
 //
 // Memory: some hundred bytes for each queue, and for each of at most 1048576 items that may differ.
@@ -96,7 +100,7 @@ func Diff(ctx context.Context, a, b *Dir, o DiffOptions, report func(Finding)) (
 	case o.Max < 0:
 		o.Max = maxDiffItems
 	}
-	d := &differ{a: a, b: b, o: o, report: report, out: &DiffResult{At: time.Now().UnixMilli(), Different: [][2]Fingerprint{}, Compared: []string{}}}
+	d := &differ{a: a, b: b, o: o, report: report, out: &DiffResult{At: time.Now().UnixMilli(), Different: [][2]Fingerprint{}, Compared: []string{}, Files: []FileDiff{}}}
 	places := true
 	if a.exists(commitLogDir) && b.exists(commitLogDir) {
 		if err := d.compare(ctx, messages(report)); err != nil {
@@ -114,7 +118,7 @@ func Diff(ctx context.Context, a, b *Dir, o DiffOptions, report func(Finding)) (
 			}
 		}
 	}
-	return d.out, nil
+	return d.out, d.files(ctx)
 }
 
 // differ is one run of Diff.

@@ -1,10 +1,12 @@
 package inspect_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,6 +72,47 @@ func TestDiffNamesEachDifference(t *testing.T) {
 	}, c.brief())
 	require.Len(t, r.Different, 2)
 	require.Equal(t, int64(3), r.Findings)
+}
+
+// Files under config and the checkpoint are compared by their values: what was set differs, what moves all the time is only told.
+func TestDiffComparesConfigAndCheckpoint(t *testing.T) {
+	a, b := golden.Unpack(t, "rocketmq-4.9.7/clean"), golden.Unpack(t, "rocketmq-4.9.7/clean")
+	edit := func(name string, change func([]byte) []byte) {
+		file := filepath.Join(b, filepath.FromSlash(name))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		changed := change(text)
+		require.False(t, bytes.Equal(text, changed), name)
+		require.NoError(t, os.WriteFile(file, changed, 0o600))
+	}
+	edit("config/topics.json", func(text []byte) []byte {
+		return bytes.Replace(text, []byte(`"readQueueNums":`), []byte(`"readQueueNums":1`), 1)
+	})
+	edit("config/consumerOffset.json", func(text []byte) []byte { return bytes.Replace(text, []byte("0:"), []byte("0:1"), 1) })
+	edit("config/subscriptionGroup.json", func(text []byte) []byte { return append(text, '\n') }) // spaces only
+	edit("checkpoint", func(text []byte) []byte { return append([]byte{0, 0, 2}, text[3:]...) })
+	require.NoError(t, os.WriteFile(filepath.Join(b, "config", "more.json"), []byte("{}"), 0o600))
+	r, c := compared(t, a, b)
+	require.Equal(t, []string{
+		"checkpoint differs|checkpoint|0", "config differs|config/consumerOffset.json|0", "config differs|config/topics.json|0",
+		"only in the second|config/more.json|0",
+	}, slices.Sorted(slices.Values(c.brief())))
+	require.EqualValues(t, 1, r.Findings, "progress and checkpoint do not count")
+	require.Len(t, r.Files, 4)
+	for _, f := range c.all {
+		if f.File == "config/topics.json" {
+			require.Equal(t, inspect.Warning, f.Severity)
+			require.Regexp(t, `^1 value differs: topicConfigTable\.\S+\.readQueueNums \(\d+, in the second 1\d+\)$`, f.Text)
+		} else {
+			require.Equal(t, inspect.Info, f.Severity)
+		}
+	}
+	edit("config/topics.json", func(text []byte) []byte { return text[:len(text)/2] })
+	edit("checkpoint", func(text []byte) []byte { return text[:20] })
+	r, c = compared(t, a, b)
+	require.Contains(t, c.brief(), "config differs|config/topics.json|0")
+	require.Contains(t, c.brief(), "damaged file|checkpoint|0")
+	require.EqualValues(t, 2, r.Findings)
 }
 
 func ExampleDiff() {

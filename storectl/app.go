@@ -25,8 +25,9 @@ const (
 type app struct {
 	out    *bufio.Writer
 	errOut io.Writer
-	json   bool // print JSON lines
-	status int  // grows
+	json   bool           // print JSON lines
+	status int            // grows
+	verb   *cobra.Command // the one that runs
 }
 
 func newApp(stdout, stderr io.Writer) *app {
@@ -71,6 +72,7 @@ that only read, except plan and expire --dry-run, a zip or tar archive of it wil
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object per line")
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { a.verb = cmd }
 	root.SetArgs(args)
 	root.SetOut(a.out)
 	root.SetErr(stderr)
@@ -91,6 +93,11 @@ that only read, except plan and expire --dry-run, a zip or tar archive of it wil
 // finding prints a finding.
 func (a *app) finding(f inspect.Finding) {
 	a.found(f)
+	a.show(f)
+}
+
+// show prints a finding that changes no exit status.
+func (a *app) show(f inspect.Finding) {
 	if a.json {
 		a.note(struct {
 			Finding inspect.Finding `json:"finding"`
@@ -127,9 +134,17 @@ type problem struct {
 	Text   string `json:"text"`
 }
 
+// stopped is the text of an error, in which the end of the program's context is what the user did.
+func stopped(err error) string {
+	if !errors.Is(err, context.Canceled) {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "stopped before the end")
+}
+
 // complain prints an error on the standard error.
 func (a *app) complain(err error) {
-	p := problem{Text: err.Error()}
+	p := problem{Text: inFlags(stopped(err), a.verb)}
 	if c, ok := errors.AsType[*mappedfile.CorruptError](err); ok {
 		p.File, p.Offset = c.File, c.Offset
 	}
