@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,12 @@ import (
 
 // transactionGroup is the consumer group whose stored offsets say how far half and op messages are finished.
 const transactionGroup = "CID_RMQ_SYS_TRANS"
+
+// HasHalfTopic says whether the store may keep transactions as 4.3 and later do. A store with a state table does so as well
+// when 4.x went on with it.
+func (d *Dir) HasHalfTopic() bool {
+	return !d.HasStateTable() || !d.exists(queueDir) || d.exists(path.Join(queueDir, halfTopic))
+}
 
 // HalfTransactions folds the half and op messages of 4.x in the log into the open transactions, by queue offset: half
 // messages from the stored progress on that no op message names, nor names as the first one that they are a copy of, and

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type txRow struct {
 	MsgID     string `json:"msgId"`
 	Age       int64  `json:"age"` // seconds
 	Filler    bool   `json:"filler,omitempty"`
+	Half      bool   `json:"half,omitempty"` // a half message of 4.3 and later, not a record of the state table
 }
 
 // redoRow is a unit of the redo log in JSON.
@@ -45,7 +47,8 @@ group, topic and message id, and the age in seconds. The state is 4 prepared (op
 a message and those that do not fit theirs are findings.
 
 Of a store with half messages (4.3 and later) the open ones are listed, by their queue offset:
-what no op message ends from the stored progress on, copies of one message once.
+what no op message ends from the stored progress on, copies of one message once. A store of 3.1 that 4.3 or
+later went on with has both: the state table comes first, then the half messages, with the state "half".
 
 With --redo list the units of the redo log instead; one that is left over from before a cut of the
 log, or is not its record's, is a finding.`,
@@ -67,30 +70,46 @@ log, or is not its record's, is a finding.`,
 }
 
 func (a *app) transactions(cmd *cobra.Command, d *inspect.Dir, onlyOpen bool) error {
-	list := d.Transactions
-	if !d.HasStateTable() {
-		list = d.HalfTransactions
-	}
 	now := time.Now()
+	both := d.HasStateTable() && d.HasHalfTopic()
 	t := a.table(column{"INDEX", -8}, column{"OFFSET", -14}, column{"SIZE", -7}, column{"STORED", 24}, column{"STATE", 11}, column{"GROUP", 20},
 		column{"TOPIC", 20}, column{"MSGID", 32}, column{"AGE", 0})
-	for tx, err := range list(cmd.Context(), a.finding) {
+	row := func(tx inspect.Transaction, half bool) error {
+		if onlyOpen && !tx.Open() {
+			return nil
+		}
+		age := now.Sub(time.UnixMilli(tx.StoreTimestamp)).Truncate(time.Second)
+		row := txRow{
+			tx.Number, tx.CommitOffset, tx.Size, tx.Seconds(), tx.GroupHash, int32(tx.State), tx.Group, tx.Topic, tx.MsgID, int64(age / time.Second), tx.Filler, half,
+		}
+		state := tx.State.String()
+		switch {
+		case tx.Filler:
+			state = "filler"
+		case half && both:
+			state = "half"
+		}
+		return t.row(row, tx.Number, tx.CommitOffset, tx.Size, clock(tx.StoreTimestamp), state, tx.Group, tx.Topic, tx.MsgID, age)
+	}
+	if d.HasStateTable() {
+		if err := a.eachTransaction(d.Transactions(cmd.Context(), a.finding), false, row); err != nil {
+			return err
+		}
+	}
+	if !d.HasHalfTopic() {
+		return nil
+	}
+	return a.eachTransaction(d.HalfTransactions(cmd.Context(), a.finding), true, row)
+}
+
+// eachTransaction prints a list of transactions.
+func (a *app) eachTransaction(list iter.Seq2[inspect.Transaction, error], half bool, row func(inspect.Transaction, bool) error) error {
+	for tx, err := range list {
 		if err != nil {
 			a.trouble(err)
 			continue
 		}
-		if onlyOpen && !tx.Open() {
-			continue
-		}
-		age := now.Sub(time.UnixMilli(tx.StoreTimestamp)).Truncate(time.Second)
-		row := txRow{
-			tx.Number, tx.CommitOffset, tx.Size, tx.Seconds(), tx.GroupHash, int32(tx.State), tx.Group, tx.Topic, tx.MsgID, int64(age / time.Second), tx.Filler,
-		}
-		state := tx.State.String()
-		if tx.Filler {
-			state = "filler"
-		}
-		if err := t.row(row, tx.Number, tx.CommitOffset, tx.Size, clock(tx.StoreTimestamp), state, tx.Group, tx.Topic, tx.MsgID, age); err != nil {
+		if err := row(tx, half); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -55,6 +56,29 @@ func TestTransactionsOfGoldenStoresAreListedAndExported(t *testing.T) {
 			commitExported(t, out, moved, want)
 		})
 	}
+}
+
+// A store of 3.1 that 4.x went on with has both a state table and half messages, and both are listed.
+func TestTransactionsOfAStoreThatWasMovedAreListedFromBoth(t *testing.T) {
+	old, dir := golden.Unpack(t, "rocketmq-3.1.4/mid-transaction"), golden.Unpack(t, "rocketmq-4.9.7/clean")
+	halves, _, _ := rows[txRow](t, "tx", dir)
+	require.NotEmpty(t, halves)
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "transaction"), os.DirFS(filepath.Join(old, "transaction"))))
+	table, _, _ := rows[txRow](t, "tx", old)
+	both, _, _ := rows[txRow](t, "tx", dir)
+	require.Len(t, both, len(table)+len(halves))
+	for i, r := range both[len(table):] {
+		require.True(t, r.Half)
+		require.Equal(t, halves[i].ClOffset, r.ClOffset)
+	}
+	for _, r := range both[:len(table)] {
+		require.False(t, r.Half)
+	}
+	open, _, _ := rows[txRow](t, "tx", dir, "--open")
+	require.Less(t, len(open), len(both))
+	_, text, _ := call(t, "tx", dir)
+	require.Regexp(t, `Z half +`, text)
+	require.Regexp(t, `Z committed +`, text)
 }
 
 func commitExported(t *testing.T, out string, moved []txExported, want *golden.Expected) {
