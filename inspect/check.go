@@ -173,7 +173,7 @@ func (c *checker) prepare() error {
 	if c.derive, err = recovery.NewDeriver(c.rules, c.o.DelayLevels); err != nil {
 		return err
 	}
-	c.s.Line, c.s.Clean = lineName(id.Line), !c.dir.exists(recovery.AbortFile)
+	c.s.Line, c.s.Clean = lineName(id.Line), c.dir.Clean()
 	c.late = Info
 	if c.s.Clean {
 		c.late = Warning

@@ -52,6 +52,9 @@ func Open(fsys fs.FS) (*Dir, error) {
 	return nil, ErrNoStore
 }
 
+// Clean says whether the store was stopped in order: there is no file abort. Else a broker is working on it, or was killed.
+func (d *Dir) Clean() bool { return !d.exists(recovery.AbortFile) }
+
 // entry is one name in a folder, links followed.
 type entry struct {
 	name string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/index"
@@ -21,6 +22,7 @@ type Looked struct {
 	// LogStart and LogEnd are the bounds of the whole log's files at that moment.
 	LogStart int64 `json:"logStart"`
 	LogEnd   int64 `json:"logEnd"`
+	At       int64 `json:"at"` // moment of looking, ms; a broker may have gone on meanwhile
 }
 
 // Scanned says whether the log was read.
@@ -80,7 +82,7 @@ func (d *Dir) newSearch(f *Filter, o FindOptions, report func(Finding), yield fu
 	if s.looked == nil {
 		s.looked = &Looked{}
 	}
-	*s.looked = Looked{}
+	*s.looked = Looked{At: time.Now().UnixMilli()}
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -69,8 +70,9 @@ type snapshotter struct {
 	to     SnapshotTarget
 	report func(Finding)
 	out    *Snapshot
-	units  []string // copied files of units
-	index  []string // copied index files
+	units  []string      // copied files of units
+	index  []string      // copied index files
+	above  []fs.FileInfo // the folders that tree is in
 }
 
 // config copies checkpoint and config, which speak of the rest: what is older vouches for less.
@@ -119,6 +121,14 @@ func (s *snapshotter) tree(ctx context.Context, name string) error {
 		s.report(foreign(name, "no regular file; it is left out"))
 		return nil
 	}
+	for _, above := range s.above {
+		if os.SameFile(above, info) {
+			s.report(foreign(name, "a link to a folder that it lies in; it is left out"))
+			return nil
+		}
+	}
+	s.above = append(s.above, info)
+	defer func() { s.above = s.above[:len(s.above)-1] }()
 	entries, err := s.dir.list(name)
 	if err != nil {
 		return err

@@ -71,6 +71,9 @@ func (d *Dir) Trace(ctx context.Context, id string, o TraceOptions, report func(
 			return nil, err
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // what was not looked at is not known to be not there
+	}
 	slices.SortStableFunc(t.events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
 	return slices.Compact(t.events), nil
 }

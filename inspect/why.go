@@ -91,6 +91,9 @@ func (d *Dir) Why(ctx context.Context, q WhyRequest, report func(Finding)) (*Why
 	if err := w.follow(ctx); err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // what was not looked at is not known to be not there
+	}
 	return w.why, nil
 }
 

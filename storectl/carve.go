@@ -48,7 +48,7 @@ The exit status is 1 when nothing was found, or records were only found damaged.
 			for _, name := range args {
 				if err := c.file(cmd, name); err != nil {
 					if cmd.Context().Err() != nil {
-						return err
+						return errors.Join(c.end(), err)
 					}
 					a.trouble(err)
 				}

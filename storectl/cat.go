@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rocketstore/rocketstore/inspect"
@@ -21,7 +23,8 @@ next record is looked for behind it. Records that lie behind damage may be left 
 from before an earlier cut.
 
 With --cursor FILE a list that was stopped, by --limit or Ctrl-C, goes on where it
-ended; on a store that a broker works on the next call gives what came meanwhile.`,
+ended; on a store that a broker works on the next call gives what came meanwhile.
+Of such a store a line on the standard error says when it was looked at.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.prepare(cmd); err != nil {
@@ -32,7 +35,10 @@ ended; on a store that a broker works on the next call gives what came meanwhile
 				if err != nil {
 					return err
 				}
-				return s.each(cmd.Context(), a, d, p.print)
+				began := time.Now()
+				err = s.each(cmd.Context(), a, d, p.print)
+				a.seen(d, began)
+				return err
 			})
 		},
 	}

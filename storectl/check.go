@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,10 +41,14 @@ when the check is through. A store with the transactions of 3.1, or with batch q
 				if err := place.open(&o); err != nil {
 					return err
 				}
+				began := time.Now()
 				kinds := make(map[inspect.Kind]*kindCount)
 				for f, err := range d.Check(cmd.Context(), o) {
 					bar.clear()
-					if err != nil {
+					switch {
+					case err != nil && cmd.Context().Err() != nil:
+						continue // close says so
+					case err != nil:
 						a.trouble(err)
 						continue
 					}
@@ -55,7 +60,8 @@ when the check is through. A store with the transactions of 3.1, or with batch q
 				if err := place.close(cmd.Context()); err != nil {
 					return err
 				}
-				return a.summary(stats, kinds)
+				a.seen(d, began)
+				return a.summary(stats, kinds, began)
 			})
 		},
 	}
@@ -115,7 +121,7 @@ func (a *app) checked(f inspect.Finding, all bool, kinds map[inspect.Kind]*kindC
 const maxKinds = 8
 
 // summary prints what was looked at, and each kind of finding with what to do.
-func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount) error {
+func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount, at time.Time) error {
 	list := make([]*kindCount, 0, len(kinds))
 	for _, k := range kinds {
 		list = append(list, k)
@@ -127,7 +133,8 @@ func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount) 
 		return a.line(struct {
 			Summary *inspect.CheckStats `json:"summary"`
 			Kinds   []*kindCount        `json:"kinds"`
-		}{s, list})
+			At      int64               `json:"at"` // moment of looking, ms
+		}{s, list, at.UnixMilli()})
 	}
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(a.out, "%-13s %s\n", what, printable(fmt.Sprintf(format, args...)))

@@ -56,7 +56,7 @@ func (c *checkCursor) save(s *inspect.CheckState) {
 func (c *checkCursor) close(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		if c.file != "" && c.err == nil {
-			err = fmt.Errorf("stopped; the same call goes on with it (%s)", c.file)
+			err = fmt.Errorf("%w; the same call goes on with it (%s)", err, c.file)
 		}
 		return errors.Join(err, c.err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,12 +54,15 @@ To go on after a stop, say --cursor FILE each time, or --from the last line's ph
 				return errExportBody
 			}
 			return r.with(args[0], func(d *inspect.Dir) error {
-				return s.each(cmd.Context(), a, d, func(rec *inspect.LogRecord) error {
+				began := time.Now()
+				err := s.each(cmd.Context(), a, d, func(rec *inspect.LogRecord) error {
 					if rec.Damaged != "" {
 						return nil
 					}
 					return a.exportRecord(rec, body, format)
 				})
+				a.seen(d, began)
+				return err
 			})
 		},
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +61,12 @@ such record.`,
 					return err
 				}
 				g.find.Looked = &inspect.Looked{}
-				return a.print(p, a.search(cmd, d, &g, what), &g)
+				began := time.Now()
+				err = a.print(cmd.Context(), p, a.search(cmd, d, &g, what), &g)
+				if !a.json || !g.find.Looked.Scanned() { // which says it else
+					a.seen(d, began)
+				}
+				return err
 			})
 		},
 	}
@@ -139,9 +146,12 @@ func (a *app) at(d *inspect.Dir, offset int64) iter.Seq2[inspect.LogRecord, erro
 }
 
 // print prints what was found, and how far the log was read for it.
-func (a *app) print(p *records, found iter.Seq2[inspect.LogRecord, error], g *getting) error {
+func (a *app) print(ctx context.Context, p *records, found iter.Seq2[inspect.LogRecord, error], g *getting) error {
 	n := int64(0)
 	for r, err := range found {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			a.trouble(err)
 			continue
@@ -162,6 +172,9 @@ func (a *app) print(p *records, found iter.Seq2[inspect.LogRecord, error], g *ge
 		} else {
 			fmt.Fprintln(a.errOut, "looked:", l)
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if n == 0 {
 		a.missing(errNoRecord)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,6 +77,7 @@ func transcript(t *testing.T, args []string) []string {
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), args, &stdout, &stderr)
 	text := strings.TrimSuffix(stderr.String()+stdout.String(), "\n")
+	text = regexp.MustCompile(`looked at \S+Z`).ReplaceAllString(text, "looked at 2026-11-30T09:00:00.000Z")
 	var lines []string
 	if text != "" {
 		lines = strings.Split(text, "\n")

@@ -56,6 +56,7 @@ It takes no lock: beside a running writer it says what opening would do after th
 				return err
 			}
 			p := plannedOf(d, changes, err)
+			a.inFlags(p.Warnings, p.Error)
 			if p.Error != nil || p.TruncatedAt != nil {
 				a.status = max(a.status, statusFindings)
 			}

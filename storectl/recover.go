@@ -81,6 +81,7 @@ stay; what is taken away is kept in lost+found. Look with plan and the same flag
 			if err != nil {
 				return err
 			}
+			a.inFlags(out.Warnings, out.Error)
 			if out.Error != nil {
 				a.status = max(a.status, statusFindings)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,24 @@ func (r *reading) flags(cmd *cobra.Command) {
 	f.Int64Var(&r.sizes.Queue, "queue-segment-size", 0, "fail unless the consume queue files have this many bytes")
 	f.Int32Var(&r.sizes.IndexSlots, "index-slots", 0, "fail unless the index files have this many slots")
 	f.Int32Var(&r.sizes.IndexEntries, "index-entries", 0, "fail unless the index files have room for this many entries")
+}
+
+// seen says when a store was looked at, if a broker may be working on it: what it does later is not in what is printed. It goes to the
+// standard error.
+func (a *app) seen(d *inspect.Dir, at time.Time) {
+	switch {
+	case d.Clean():
+	case a.json:
+		a.note(struct {
+			Looked struct {
+				At int64 `json:"at"` // ms
+			} `json:"looked"`
+		}{struct {
+			At int64 `json:"at"`
+		}{at.UnixMilli()}})
+	default:
+		fmt.Fprintf(a.errOut, "looked at %s: not stopped cleanly, or running\n", clock(at.UnixMilli()))
+	}
 }
 
 // with opens a store directory, or a zip or tar archive of one, for reading and gives it to f.

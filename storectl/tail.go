@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,7 @@ with it ended.`,
 					}
 				}
 				if !follow {
+					defer a.seen(d, time.Now())
 					o.Wait, o.Patience = func(context.Context) error { return errTailEnd }, 1
 				}
 				return a.follow(cmd.Context(), d, &s, o, p)

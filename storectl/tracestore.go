@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 // traceStore prints what a store directory knows of a message.
 func (a *app) traceStore(cmd *cobra.Command, r *reading, dir, id, topic string) error {
 	return r.with(dir, func(d *inspect.Dir) error {
+		defer a.seen(d, time.Now())
 		events, err := d.Trace(cmd.Context(), id, inspect.TraceOptions{Topic: topic, MaxScan: defaultScan}, a.finding)
 		if err != nil {
 			return err
