@@ -18,7 +18,7 @@ func (s *Store) loadConfig() error {
 		if damage, ok := errors.AsType[*config.DamageError](err); ok && !s.opts.ReadOnly {
 			return &recovery.RefusedError{
 				Kind: recovery.KindDamagedTable, File: damage.File, Offset: damage.Offset, Err: err,
-				Text: err.Error() + "; nothing was changed: bring the file back, or remove it and its .bak to begin without it",
+				Text: damage.Err.Error() + "; nothing was changed: bring the file back, or remove it and its .bak to begin without it",
 			}
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"math"
@@ -152,7 +153,7 @@ func (c *checker) run(ctx context.Context) error {
 	}
 	c.mute = false
 	for _, part := range []func(context.Context) error{
-		c.log, c.queues.finish, c.index.finish, c.states.finish, c.checkpoint, c.config, c.more,
+		c.log, c.queues.finish, c.index.finish, c.states.finish, c.emptyLog, c.checkpoint, c.config, c.more,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -163,6 +164,7 @@ func (c *checker) run(ctx context.Context) error {
 
 // prepare finds which line wrote the store.
 func (c *checker) prepare() error {
+	c.folders()
 	id, err := c.dir.lineOf()
 	if err != nil {
 		return err
@@ -180,6 +182,26 @@ func (c *checker) prepare() error {
 	}
 	c.queues, c.index, c.states = newCheckQueues(c), newCheckIndex(c), newCheckStates(c)
 	return nil
+}
+
+// emptyLog reports a log without a record to which others point.
+func (c *checker) emptyLog(context.Context) error {
+	if end := max(c.queues.unitEnd, c.vouched); c.s.Records == 0 && len(c.damaged) == 0 && end > c.s.LogEnd {
+		c.report(Finding{
+			Kind: EmptyLog, Severity: Error, File: commitLogDir, From: c.s.LogEnd, To: end, Expected: fmt.Sprintf("records up to %d", end),
+			Found: "no record", Text: fmt.Sprintf("no record in the log, though queues, index or redo log know of records up to %d", end),
+		})
+	}
+	return nil
+}
+
+// folders reports files in the place of the store's folders.
+func (c *checker) folders() {
+	for _, name := range []string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, transactionDir, configDir} {
+		if info, err := fs.Stat(c.dir.fsys, name); err == nil && !info.IsDir() {
+			c.report(Finding{Kind: BadFile, Severity: Error, File: name, Expected: "a folder", Found: "a file", Text: "is no folder but a file"})
+		}
+	}
 }
 
 func (c *checker) close() {

@@ -100,10 +100,10 @@ func Diff(ctx context.Context, a, b *Dir, o DiffOptions, report func(Finding)) (
 	case o.Max < 0:
 		o.Max = maxDiffItems
 	}
-	d := &differ{a: a, b: b, o: o, report: report, out: &DiffResult{At: time.Now().UnixMilli(), Different: [][2]Fingerprint{}, Compared: []string{}, Files: []FileDiff{}}}
+	d := &differ{a: a, b: b, o: o, report: report, told: make(map[toldIn]bool), out: &DiffResult{At: time.Now().UnixMilli(), Different: [][2]Fingerprint{}, Compared: []string{}, Files: []FileDiff{}}}
 	places := true
 	if a.exists(commitLogDir) && b.exists(commitLogDir) {
-		if err := d.compare(ctx, messages(report)); err != nil {
+		if err := d.compare(ctx, messages(d.damage)); err != nil {
 			return nil, err
 		}
 		var err error
@@ -128,6 +128,30 @@ type differ struct {
 	report func(Finding)
 	out    *DiffResult
 	last   [2]item // of the log of either
+	told   map[toldIn]bool
+}
+
+// toldIn is a finding about one of the stores.
+type toldIn struct {
+	dir     *Dir
+	finding Finding
+}
+
+// damage gives what reading one of the logs comes upon, once, though it is read several times, and says in which it is.
+func (d *differ) damage(dir *Dir) func(Finding) {
+	return func(f Finding) {
+		key := toldIn{dir, f}
+		if d.told[key] || len(d.told) >= maxFindings {
+			return
+		}
+		d.told[key] = true
+		in := "in the second: "
+		if dir == d.a {
+			in = "in the first: "
+		}
+		f.Text = in + f.Text
+		d.report(f)
+	}
 }
 
 // prints are the fingerprints of one structure of one store.
@@ -317,11 +341,11 @@ func queueOf(r *LogRecord) string {
 const logMessages = "messages"
 
 // messages are the records of the log.
-func messages(report func(Finding)) structure {
+func messages(report func(*Dir) func(Finding)) structure {
 	var h xxhash.Digest
 	var head []byte
 	return structure{logMessages, func(ctx context.Context, d *Dir, f func(item) error) error {
-		for r, err := range d.Log(ctx, LogRange{}, report) {
+		for r, err := range d.Log(ctx, LogRange{}, report(d)) {
 			if err != nil {
 				return err
 			}

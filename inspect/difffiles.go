@@ -121,9 +121,11 @@ func (d *differ) configFile(name string, here, there bool) {
 	right, err := config.Values(name, second)
 	switch {
 	case wrong != nil:
-		f.Found, f.Text = wrong.Error(), "the first cannot be read, so that only the bytes are known to differ"
+		f.Found = wrong.Error()
+		f.Text = "the first cannot be read, so that only the bytes are known to differ: " + f.Found
 	case err != nil:
-		f.Found, f.Text = err.Error(), "the second cannot be read, so that only the bytes are known to differ"
+		f.Found = err.Error()
+		f.Text = "the second cannot be read, so that only the bytes are known to differ: " + f.Found
 	default:
 		out.compare(left, right)
 		if out.Count == 0 {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"path"
@@ -76,6 +77,10 @@ func (d *Dir) newHalfFold(report func(Finding)) (*halfFold, error) {
 	notice, err := config.Load[mappedfile.File](d.mapped(), offsets)
 	if notice != nil {
 		report(Finding{Kind: BackupInUse, Severity: Warning, File: notice.File, Text: notice.Text})
+	}
+	if damage, ok := errors.AsType[*config.DamageError](err); ok { // then all that the log has is looked at
+		report(Finding{Kind: BadFile, Severity: Error, File: damage.File, Offset: damage.Offset, Text: damage.Err.Error()})
+		err = nil
 	}
 	f.halves, _ = offsets.At(halfTopic, transactionGroup, 0)
 	f.ops, _ = offsets.At(opTopic, transactionGroup, 0)

@@ -101,7 +101,7 @@ type TransactionSummary struct {
 // Everything that cannot be believed or not be read is in the findings of the result. The error is that of ctx, or of the
 // directory itself.
 func (d *Dir) Identify(ctx context.Context) (*Identity, error) {
-	s := &survey{dir: d, id: &Identity{Recognised: []Recognised{}, Other: []string{}, Findings: []Finding{}}, queues: make(map[string]map[int32]*QueueSummary)}
+	s := &survey{dir: d, id: &Identity{Recognised: []Recognised{}, Other: []string{}, Findings: []Finding{}}, queues: make(map[string]map[int32]*QueueSummary), told: make(map[Finding]bool)}
 	for _, look := range []func(context.Context) error{s.root, s.log, s.units, s.index, s.transactions, s.line} {
 		if err := look(ctx); err != nil {
 			return nil, err
@@ -119,15 +119,20 @@ type survey struct {
 	queues map[string]map[int32]*QueueSummary
 	later  string // what in the log shows 4.x or 5.x that a sample may have missed: "4.9" or "5.3"
 	why    string
+	told   map[Finding]bool // the findings
 }
 
 // maxFindings bounds how many findings an Identity holds, since a file of rubbish may have millions.
 const maxFindings = 10_000
 
 func (s *survey) report(f Finding) {
+	if s.told[f] {
+		return // two looks at one file find the same
+	}
 	switch n := len(s.id.Findings); {
 	case n < maxFindings:
 		s.id.Findings = append(s.id.Findings, f)
+		s.told[f] = true
 	case n == maxFindings:
 		f = Finding{Kind: More, Severity: Error, File: f.File, Text: "there are more findings than are kept here"}
 		s.id.Findings = append(s.id.Findings, f)

@@ -2,6 +2,8 @@ package inspect
 
 // The kinds that only [Dir.Check] finds: what one structure says of another.
 const (
+	// EmptyLog: the commit log has no record, though what is derived points to records.
+	EmptyLog Kind = "empty commit log"
 	// WrongUnit: a queue unit that is not that of the record it points to, or points to none.
 	WrongUnit Kind = "queue unit does not match its record"
 	// UnitBeyond: a queue unit that points behind the end of the commit log.
@@ -100,6 +102,7 @@ func advice() map[Kind][2]string {
 		NotRead:          {"this kind of data is known and not looked at", doNothing},
 		More:             {"there are more of the same sort", "deal with the first ones and check again"},
 		Unreadable:       {"the file could not be read", "check permissions and the disk"},
+		EmptyLog:         {"the messages are not there, or not where the store looks for them; a broker that starts now throws away what points to them", "start no broker; bring the log back: mount its disk, or restore it from a replica or a backup"},
 		WrongUnit:        {"consumers get a wrong message there, or none", doRebuild},
 		UnitBeyond:       {"left over from before a cut of the log; consumers get nothing there until new records make it point into rubbish", "open the store for writing: it is cut"},
 		UnitOfDamage:     {"consumers cannot read that message", doLog},

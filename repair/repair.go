@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/inspect"
@@ -26,7 +28,10 @@ type Repair struct {
 	lock io.Closer
 	// DryRun makes every repair decide its steps and change nothing.
 	DryRun bool
+	dry    bool // opened so
 }
+
+var errDry = errors.New("opened for looking only")
 
 // Open takes the lock of a store, so that no other writer has it open; it returns an error that matches
 // [mappedfile.ErrLocked] when one has, and [inspect.ErrNoStore] when there is no store. RocketMQ 3.1 takes no lock: see [InUse].
@@ -40,6 +45,29 @@ func Open(fsys mappedfile.FS) (*Repair, error) {
 		return nil, err
 	}
 	return &Repair{fsys: fsys, dir: dir, lock: lock}, nil
+}
+
+// OpenDry is [Open] for looking: DryRun is set and stays, and no lock file is made where there is none. Finish and Undo are refused.
+func OpenDry(fsys mappedfile.FS) (*Repair, error) {
+	f, err := fsys.OpenFile(recovery.LockFile, os.O_RDONLY, 0)
+	if err == nil {
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		r, err := Open(fsys)
+		if err == nil {
+			r.DryRun, r.dry = true, true
+		}
+		return r, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	dir, err := inspect.Open(readFS{fsys})
+	if err != nil {
+		return nil, err
+	}
+	return &Repair{fsys: fsys, dir: dir, DryRun: true, dry: true}, nil
 }
 
 // Close gives the lock back.
@@ -73,7 +101,7 @@ func (r *Repair) run(ctx context.Context, kind, next string, steps []Step) (*Jou
 		return nil, ErrNothing
 	}
 	j := &Journal{Number: number, Kind: kind, Steps: steps, Next: next}
-	if r.DryRun {
+	if r.DryRun || r.dry {
 		return j, nil
 	}
 	if err := j.begin(ctx, r.fsys); err != nil {
@@ -84,6 +112,9 @@ func (r *Repair) run(ctx context.Context, kind, next string, steps []Step) (*Jou
 
 // Finish does what a crash left undone of the last repair, or of its undoing. It returns ErrNothing when all are whole.
 func (r *Repair) Finish() (*Journal, error) {
+	if r.dry {
+		return nil, errDry
+	}
 	all, _, err := journals(r.fsys)
 	if err != nil {
 		return nil, err
@@ -102,6 +133,9 @@ func (r *Repair) Finish() (*Journal, error) {
 
 // Undo takes the last repair back that was not undone yet, be it whole or not. It returns ErrNothing when there is none.
 func (r *Repair) Undo() (*Journal, error) {
+	if r.dry {
+		return nil, errDry
+	}
 	all, _, err := journals(r.fsys)
 	if err != nil {
 		return nil, err

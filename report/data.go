@@ -72,7 +72,7 @@ func Collect(ctx context.Context, d *inspect.Dir, name string) (*Data, error) {
 }
 
 func (data *Data) trouble(err error) {
-	if len(data.Errors) < maxRows {
+	if len(data.Errors) < maxRows && !slices.Contains(data.Errors, err.Error()) { // several parts meet the same
 		data.Errors = append(data.Errors, err.Error())
 	}
 }

@@ -28,6 +28,7 @@ type app struct {
 	json   bool           // print JSON lines
 	status int            // grows
 	verb   *cobra.Command // the one that runs
+	shown  map[inspect.Finding]bool
 }
 
 func newApp(stdout, stderr io.Writer) *app {
@@ -93,8 +94,20 @@ that only read, except plan and expire --dry-run, a zip or tar archive of it wil
 // finding prints a finding.
 func (a *app) finding(f inspect.Finding) {
 	a.found(f)
+	if a.shown == nil {
+		a.shown = make(map[inspect.Finding]bool)
+	}
+	if a.shown[f] {
+		return // a verb that looks twice finds the same
+	}
+	if len(a.shown) < maxShown {
+		a.shown[f] = true
+	}
 	a.show(f)
 }
+
+// maxShown bounds the findings that are known to have been printed.
+const maxShown = 1 << 12
 
 // show prints a finding that changes no exit status.
 func (a *app) show(f inspect.Finding) {

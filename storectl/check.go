@@ -165,6 +165,13 @@ func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount, 
 	if n[inspect.Warning]+n[inspect.Error] > 0 {
 		verdict = "not healthy"
 	}
+	switch {
+	case a.status != statusTrouble:
+	case verdict == "healthy":
+		verdict = "not known, since not all could be read"
+	default:
+		verdict += ", and not all could be read"
+	}
 	say("verdict", "%s: %d errors, %d warnings, %d infos", verdict, n[inspect.Error], n[inspect.Warning], n[inspect.Info])
 	return nil
 }

@@ -176,7 +176,7 @@ func (a *app) print(ctx context.Context, p *records, found iter.Seq2[inspect.Log
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if n == 0 {
+	if n == 0 && a.status < statusTrouble { // else it is not known
 		a.missing(errNoRecord)
 	}
 	return nil

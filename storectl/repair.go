@@ -47,10 +47,12 @@ is gone on with by --finish or taken back by --undo. With --dry-run the steps ar
 				return errors.New("want one of cut, skip, drop, restore, --undo, --finish, --list")
 			case len(args) > 1 && !slices.Contains(kinds, args[1]):
 				return fmt.Errorf("%q: want %s", args[1], strings.Join(kinds, ", "))
+			case dry && len(args) < 2:
+				return errors.New("--dry-run goes with cut, skip, drop and restore")
 			case len(args) == 3 && args[1] != "cut":
 				return fmt.Errorf("%s takes no offset", args[1])
 			}
-			return a.repairing(args[0], dry, func(r *repair.Repair) (*repair.Journal, error) {
+			return a.repairing(args[0], dry || list, func(r *repair.Repair) (*repair.Journal, error) {
 				switch {
 				case undo:
 					return r.Undo()
@@ -130,12 +132,15 @@ func (a *app) repairing(dir string, dry bool, f func(*repair.Repair) (*repair.Jo
 	if err != nil {
 		return err
 	}
-	r, err := repair.Open(fsys)
+	open := repair.Open
+	if dry {
+		open = repair.OpenDry
+	}
+	r, err := open(fsys)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	r.DryRun = dry
 	j, err := f(r)
 	if errors.Is(err, repair.ErrNothing) {
 		fmt.Fprintln(a.errOut, "storectl:", err)
