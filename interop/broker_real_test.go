@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	goproducer "github.com/apache/rocketmq-client-go/v2/producer"
+	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/broker"
@@ -64,19 +68,45 @@ func TestOurBrokerStandsBesideARealOne(t *testing.T) {
 		asked.addr = addr
 		eventually(t, patience, other, "both brokers at "+addr, func() bool { return len(asked.brokers(t, "TBW102")) == 2 })
 	}
-	// A producer makes a topic where it sends to first, and may come to know that broker only: so each gets a message by hand.
+	client := besideOnBoth(t, l, b, addrs, topic)
+	if everything() {
+		for _, l := range []wireLine{wireLines()[0], wireLines()[2]} {
+			besideOnBoth(t, l, b, addrs, topic+l.module)
+		}
+	}
+	goBesideOnBoth(t, b, addrs, topic+"Go")
+	b.stop(t)
+	for _, addr := range addrs { // it said goodbye to both
+		asked.addr = addr
+		eventually(t, patience, other, "one broker at "+addr, func() bool { return len(asked.brokers(t, topic)) == 1 })
+	}
+	client.do(t, "send", "sync", topic, "alone-", "8", "0")
+}
+
+// onBothBrokers makes a topic on the real broker and on ours. A producer makes one where it sends to first, and may come to know that
+// broker only: so each gets a message by hand.
+func onBothBrokers(t *testing.T, b *ourBroker, addrs []string, topic string) (sent int64) {
+	t.Helper()
 	for _, addr := range []string{b.broker.Addr(), "127.0.0.1:10911"} {
 		makeTopic(t, addr, topic)
 	}
 	for _, addr := range addrs {
-		asked.addr = addr
-		eventually(t, patience, other, "the topic on both brokers at "+addr, func() bool { return len(asked.brokers(t, topic)) == 2 })
+		asked := &ours{addr: addr}
+		eventually(t, patience, &javaProcess{log: &tail{}}, "the topic on both brokers at "+addr, func() bool { return len(asked.brokers(t, topic)) == 2 })
 	}
+	return b.broker.Stats().Sent
+}
+
+// besideOnBoth has the client of a line send to both brokers and read from both.
+func besideOnBoth(t *testing.T, l wireLine, b *ourBroker, addrs []string, topic string) *javaProcess {
+	t.Helper()
+	before := onBothBrokers(t, b, addrs, topic)
+	both := strings.Join(addrs, ";")
 	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
 	client.do(t, "producer", both, "PG")
 	client.do(t, "send", "sync", topic, "both-", "64", "0")
-	require.Equal(t, int64(1+32), b.broker.Stats().Sent) // the producer takes all queues in turn; the rest is the other one's
-	client.do(t, "push", "c1", both, "CGBOTH", topic, "TagA,TagB", "cluster", "first")
+	require.Equal(t, int64(32), b.broker.Stats().Sent-before) // the producer takes all queues in turn; the rest is the other one's
+	client.do(t, "push", "c1", both, "CGBOTH"+l.module, topic, "TagA,TagB", "cluster", "first")
 	bodies := map[string]bool{}
 	eventually(t, patience, client, "all of both", func() bool {
 		for _, r := range parseReceived(t, client.do(t, "seen", "c1")) {
@@ -84,13 +114,33 @@ func TestOurBrokerStandsBesideARealOne(t *testing.T) {
 		}
 		return len(bodies) == 64
 	})
-	b.stop(t)
-	for _, addr := range addrs { // it said goodbye to both
-		asked.addr = addr
-		eventually(t, patience, other, "one broker at "+addr, func() bool { return len(asked.brokers(t, topic)) == 1 })
+	proved(t, l.version, mixed, "send sync", "push with tags")
+	return client
+}
+
+// goBesideOnBoth is the same with the Go client.
+func goBesideOnBoth(t *testing.T, b *ourBroker, addrs []string, topic string) {
+	t.Helper()
+	rlog.SetLogLevel("fatal")
+	before := onBothBrokers(t, b, addrs, topic)
+	p, err := rocketmq.NewProducer(goproducer.WithNameServer(primitive.NamesrvAddr(addrs)), goproducer.WithGroupName("PG_BOTH"), goproducer.WithInstanceName("both"))
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	var want []string
+	for i := range 64 {
+		m := goMessage(topic, "both-", i, 0)
+		m.WithProperty("n", "v"+strconv.Itoa(i))
+		_, err := p.SendSync(t.Context(), m)
+		require.NoError(t, err)
+		want = append(want, goRow("both-", i))
 	}
-	client.do(t, "send", "sync", topic, "alone-", "8", "0")
-	proved(t, "4.9.7", mixed, "send sync", "push with tags")
+	require.NoError(t, p.Shutdown())
+	require.Equal(t, int64(32), b.broker.Stats().Sent-before)
+	seen, c := startGoConsumer(t, "both", strings.Join(addrs, ";"), "CGBOTHGO", topic, "TagA||TagB")
+	eventually(t, patience, &javaProcess{log: &tail{}}, "all of both", func() bool { return len(seen.all()) >= len(want) })
+	require.ElementsMatch(t, want, seen.all())
+	require.NoError(t, c.Shutdown())
+	proved(t, goClient, mixed, "send sync", "push with tags")
 }
 
 // makeTopic sends one message without a tag to a broker, which makes the topic there with four queues.
