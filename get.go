@@ -244,10 +244,17 @@ func (s *Store) recordOf(q *consumequeue.Queue, at int64, u consumequeue.Unit) (
 	if err != nil {
 		return r, v, err
 	}
-	if r.Size != u.Size || string(r.Topic) != q.Topic() && !strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) {
+	light := strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) // which holds records of other topics, at places of its own
+	if r.Size != u.Size || string(r.Topic) != q.Topic() && !light {
 		err = s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
 		v.Release()
 		return commitlog.Record{}, mappedfile.View{}, err
+	}
+	if r.QueueOffset != at && !light { // put where there was room, or the record's own place has it too
+		if own, err := q.Get(r.QueueOffset); err == nil && own.PhysicalOffset == u.PhysicalOffset && r.QueueID == q.ID() {
+			v.Release()
+			return commitlog.Record{}, mappedfile.View{}, s.wrongUnit(q, at, "the record at %d that it points to has place %d", u.PhysicalOffset, r.QueueOffset)
+		}
 	}
 	return r, v, nil
 }

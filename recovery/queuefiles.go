@@ -42,7 +42,7 @@ func (p *planner) queueNeeds(q *consumequeue.Queue) (int64, string) {
 func (p *planner) idleNeeds(q *consumequeue.Queue, found int64) (int64, string) {
 	why := fmt.Sprintf("queue %v/%d does not end as the log says", q.Topic(), q.ID())
 	end, err := p.goodEnd(q, found)
-	if first, _ := q.Bounds(); err != nil || found <= first && len(q.Segments()) > 0 || p.shortQueues()[q.Dir()] {
+	if first, _ := q.Bounds(); err != nil || found <= first && p.hasFolder(q) || p.shortQueues()[q.Dir()] {
 		return p.d.LogStart, why
 	}
 	for at := end; at < found; at++ {
@@ -60,6 +60,16 @@ func (p *planner) idleNeeds(q *consumequeue.Queue, found int64) (int64, string) 
 		}
 	}
 	return 0, ""
+}
+
+// hasFolder says whether there is the folder of a queue. One that was never written to, or whose files retention removed with
+// all its records, has none.
+func (p *planner) hasFolder(q *consumequeue.Queue) bool {
+	if len(q.Segments()) > 0 {
+		return true
+	}
+	_, err := p.FS.ReadDir(q.Dir())
+	return err == nil
 }
 
 // endOf is where the record of the last unit before a queue offset ends, if it is known, else where the log begins.

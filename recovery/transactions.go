@@ -21,9 +21,12 @@ type Transactions struct {
 	Redo   *redolog.Log
 }
 
-// Event is the redo unit that a record makes; ok is false for one that is of no transaction.
+// Event is the redo unit that a record makes; ok is false for one that is of no transaction, as those are that stand for loss.
 func Event(r *commitlog.Record) (redolog.Unit, bool) {
 	u := redolog.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size}
+	if StandsForLoss(r) {
+		return u, false
+	}
 	switch r.SysFlag.Transaction() {
 	case message.FlagPrepared:
 		u.TagsCode = redolog.Prepared
@@ -62,7 +65,7 @@ func (s *stateSink) Durable() int64             { return s.from }
 func (s *stateSink) Sync(context.Context) error { return s.table.Sync(0) }
 
 func (s *stateSink) Apply(r *commitlog.Record) error {
-	if r.PhysicalOffset < s.from {
+	if r.PhysicalOffset < s.from || StandsForLoss(r) {
 		return nil
 	}
 	switch r.SysFlag.Transaction() {
