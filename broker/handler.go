@@ -79,7 +79,7 @@ func (b *Broker) handle(ctx context.Context, c *remoting.Conn, req *remoting.Com
 }
 
 // largeAnswer is the size of a body, bytes, from which answers share what slow readers may keep waiting.
-const largeAnswer = 16 << 10
+const largeAnswer = 1 << 10
 
 // handOver puts a large answer into the connection's buffer and returns nil, or what to answer instead.
 func (b *Broker) handOver(ctx context.Context, c *remoting.Conn, req, resp *remoting.Command) *remoting.Command {

@@ -1,11 +1,13 @@
 package remoting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -65,6 +67,7 @@ type connOptions struct {
 // limits count what the connections of one server or client hold together.
 type limits struct {
 	maxRequests, maxBytes int64
+	maxWaiting            int64        // 0: no limit
 	requests, bytes       atomic.Int64 // being handled; held by large frames
 	waiting               atomic.Int64 // bytes that wait to be written
 	handled, frameErrors  atomic.Int64 // ever
@@ -81,7 +84,7 @@ func add(v *atomic.Int64, n, limit int64) bool {
 
 func newConn(ctx context.Context, nc net.Conn, o *connOptions, l *limits) *Conn {
 	c := &Conn{
-		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer, &l.waiting),
+		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer, &l.waiting, cmp.Or(l.maxWaiting, math.MaxInt64)),
 		writerDone: make(chan struct{}), finished: make(chan struct{}),
 		slots: make(chan struct{}, o.maxInFlight), pending: map[int32]*Pending{},
 	}

@@ -23,15 +23,19 @@ type outbox struct {
 
 	// written counts the bytes that the network took. Only the writer adds to it.
 	written atomic.Int64
-	// total is what the connections of one server or client have waiting together, bytes.
+	// total is what the connections of one server or client have waiting together, bytes; above most each has a smaller limit.
 	total *atomic.Int64
+	most  int64
 }
 
 // keepBuffer is the largest buffer that is kept for reuse.
 const keepBuffer = 64 << 10
 
-func newOutbox(limit int, total *atomic.Int64) *outbox {
-	return &outbox{limit: limit, wake: make(chan struct{}, 1), total: total}
+// crowdedLimit is the limit of a connection when all together have too much waiting, bytes. Who reads does not come near it.
+const crowdedLimit = 64 << 10
+
+func newOutbox(limit int, total *atomic.Int64, most int64) *outbox {
+	return &outbox{limit: limit, wake: make(chan struct{}, 1), total: total, most: most}
 }
 
 // put encodes c behind what is there and returns the position behind it, in bytes ever put.
@@ -59,7 +63,7 @@ func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error)
 	if o.ending {
 		return nil, 0, errDraining
 	}
-	if len(o.buf) >= o.limit {
+	if len(o.buf) >= o.limit || len(o.buf) >= crowdedLimit && o.total.Load() > o.most {
 		if o.room == nil {
 			o.room = make(chan struct{})
 		}

@@ -40,6 +40,9 @@ type ServerOptions struct {
 	MaxFrameBytes int64
 	// WriteBuffer is what may wait to be written to one connection, bytes; beyond it senders wait. Default 1 MiB.
 	WriteBuffer int
+	// MaxWaiting is what may wait to be written to all connections together, bytes; beyond it each of them may have 64 KiB only.
+	// Default 256 MiB.
+	MaxWaiting int64
 	// Idle closes a connection on which nothing was read or written for so long. Default 120 s.
 	Idle time.Duration
 	// FrameTimeout closes a connection whose frame does not end in time after it began. Default 30 s.
@@ -72,6 +75,7 @@ func (o *ServerOptions) withDefaults() (ServerOptions, error) {
 		{"MaxInFlightPerConn", int64(d.MaxInFlightPerConn)},
 		{"MaxFrameBytes", d.MaxFrameBytes},
 		{"WriteBuffer", int64(d.WriteBuffer)},
+		{"MaxWaiting", d.MaxWaiting},
 		{"Idle", int64(d.Idle)},
 		{"FrameTimeout", int64(d.FrameTimeout)},
 		{"WriteTimeout", int64(d.WriteTimeout)},
@@ -87,6 +91,7 @@ func (o *ServerOptions) withDefaults() (ServerOptions, error) {
 	d.MaxInFlightPerConn = cmp.Or(d.MaxInFlightPerConn, 512)
 	d.MaxFrameBytes = cmp.Or(d.MaxFrameBytes, 512<<20)
 	d.WriteBuffer = cmp.Or(d.WriteBuffer, 1<<20)
+	d.MaxWaiting = cmp.Or(d.MaxWaiting, 256<<20)
 	d.Idle = cmp.Or(d.Idle, 120*time.Second)
 	d.FrameTimeout = cmp.Or(d.FrameTimeout, 30*time.Second)
 	d.WriteTimeout = cmp.Or(d.WriteTimeout, 30*time.Second)
@@ -124,7 +129,7 @@ func NewServer(o *ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("server options: %w", err)
 	}
 	s := &Server{opts: opts, listeners: map[net.Listener]struct{}{}, conns: map[*Conn]struct{}{}, opening: map[net.Conn]struct{}{}}
-	s.limits.maxRequests, s.limits.maxBytes = int64(opts.MaxInFlight), opts.MaxFrameBytes
+	s.limits.maxRequests, s.limits.maxBytes, s.limits.maxWaiting = int64(opts.MaxInFlight), opts.MaxFrameBytes, opts.MaxWaiting
 	s.conn = connOptions{
 		handler: opts.Handler, sequential: opts.Sequential, inline: opts.Inline, maxFrame: opts.MaxFrame,
 		maxInFlight: opts.MaxInFlightPerConn, writeBuffer: opts.WriteBuffer, idle: opts.Idle, frameTimeout: opts.FrameTimeout,

@@ -87,6 +87,50 @@ func TestWhatAPeerSentBeforeItClosedIsHandled(t *testing.T) {
 	require.Equal(t, int64(requests), handled.Load())
 }
 
+// All together may have so much waiting, and each a little: who reads is served all the same (R-G-14: slow reader protection).
+func TestThoseWhoDoNotReadShareWhatMayWait(t *testing.T) {
+	const many, most, each = 40, 1 << 20, 2 * 64 << 10 // what is being written, and what waits behind it
+	var asked atomic.Int64
+	s, err := remoting.NewServer(&remoting.ServerOptions{MaxWaiting: most, MaxInFlightPerConn: 4, Handler: func(_ context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
+		resp := req.Reply(remoting.Success)
+		resp.Body = make([]byte, 4000)
+		asked.Add(1)
+		return resp
+	}})
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), l) }()
+	defer func() { s.Close(); require.NoError(t, <-served) }()
+	frame, err := remoting.AppendFrame(nil, remoting.NewRequest(1))
+	require.NoError(t, err)
+	for range many {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = nc.Close() }()
+		require.NoError(t, nc.(*net.TCPConn).SetReadBuffer(4096))
+		require.NoError(t, nc.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+		for range 2000 { // eight megabytes of answers
+			if _, err := nc.Write(frame); err != nil {
+				break
+			}
+		}
+	}
+	last := int64(-1)
+	require.Eventually(t, func() bool { now := asked.Load(); same := now == last; last = now; return same }, time.Minute, 200*time.Millisecond)
+	require.Greater(t, s.Waiting(), int64(most))
+	require.Less(t, s.Waiting(), int64(most+1<<20+many*(each+2*4100)))
+	c, err := remoting.NewClient(nil)
+	require.NoError(t, err)
+	defer c.Close()
+	for range 50 {
+		resp, err := c.Call(t.Context(), l.Addr().String(), remoting.NewRequest(1))
+		require.NoError(t, err)
+		require.Len(t, resp.Body, 4000)
+	}
+}
+
 // A request of a kind that keeps its order is done before the next of its connection begins, whatever that is.
 func TestRequestsThatKeepTheirOrder(t *testing.T) {
 	var stored atomic.Int64
