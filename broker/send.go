@@ -70,7 +70,8 @@ func refused(code int32, format string, args ...any) error {
 
 // send serves 10, 310 and 320.
 func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Command) (*remoting.Command, error) {
-	if busy := b.beginSend(); busy != "" {
+	began := time.Now()
+	if busy := b.beginSend(began.UnixNano()); busy != "" {
 		b.figures.busy.Add(1)
 		return req.Refuse(remoting.SystemBusy, "%s", busy), nil
 	}
@@ -90,6 +91,7 @@ func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 	// What was read is stored, also when the connection ends meanwhile: a client that sends without an answer may close at once.
 	resp, err := b.sendChecked(context.WithoutCancel(ctx), c, req, s)
 	if err == nil {
+		b.figures.puts.Add(time.Since(began))
 		return resp, nil
 	}
 	b.figures.sendsRefused.Add(1)
@@ -100,8 +102,8 @@ func (b *Broker) send(ctx context.Context, c *remoting.Conn, req *remoting.Comma
 }
 
 // beginSend counts a send, or says why there must not be one more: too many are under way, or none of them ends.
-func (b *Broker) beginSend() (busy string) {
-	o, now := b.live(), time.Now().UnixNano()
+func (b *Broker) beginSend(now int64) (busy string) {
+	o := b.live()
 	if b.sends.Load() == 0 {
 		b.ended.Store(now) // before it is counted, so that no other finds it counted and the time an old one
 	}

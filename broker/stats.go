@@ -2,7 +2,13 @@ package broker
 
 import (
 	"sync/atomic"
+	"time"
+
+	"github.com/rocketstore/rocketstore/internal/remoting"
 )
+
+// Latencies is a histogram: bucket i counts what took less than 2^i microseconds and no less than half of that.
+type Latencies = remoting.Latencies
 
 // Stats are a broker's figures.
 type Stats struct {
@@ -18,6 +24,10 @@ type Stats struct {
 	// Sent counts messages that were stored, SentBytes their bodies, SendsRefused requests that stored nothing. Sends is how
 	// many are under way.
 	Sent, SentBytes, SendsRefused, Sends int64
+	// Puts is how long sends took here that stored something, the wait for the disk included; PutTime is the sum. A producer whose sends
+	// take much longer looks for the rest on the way, or in its own pauses.
+	Puts    Latencies
+	PutTime time.Duration
 	// Pulled counts messages that were handed out, PulledBytes their records. Held is how many pulls wait for a message.
 	Pulled, PulledBytes, Held int64
 	// Busy counts requests that were refused because there was too much to do.
@@ -34,6 +44,7 @@ type Stats struct {
 type figures struct {
 	sent, sentBytes, sendsRefused, pulled, pulledBytes, busy, denied atomic.Int64
 
+	puts     remoting.LatencyCounter
 	requests [maxCountedCode]atomic.Int64 // by code
 	others   atomic.Int64                 // of codes that are not served
 }
@@ -71,6 +82,7 @@ func (b *Broker) Stats() Stats {
 		FrameErrors: n.FrameErrors, BytesWaiting: n.BytesWaiting,
 		Sent: b.figures.sent.Load(), SentBytes: b.figures.sentBytes.Load(), SendsRefused: b.figures.sendsRefused.Load(), Sends: b.sends.Load(),
 		Pulled: b.figures.pulled.Load(), PulledBytes: b.figures.pulledBytes.Load(), Held: b.held.count.Load(), Busy: b.figures.busy.Load(), Denied: b.figures.denied.Load(),
+		Puts: b.figures.puts.Load(), PutTime: b.figures.puts.Sum(),
 		NameServers: len(b.names.servers), Registered: b.names.registered(),
 	}
 	s.ProducerGroups, s.ConsumerGroups = b.clients.counts()

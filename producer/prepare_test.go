@@ -367,33 +367,3 @@ func TestHooksRunInOrderAndHarmNothing(t *testing.T) { // R-A-09, R-A-40, R-D-12
 		require.Equal(t, []string{"one before " + a.addr, "two before " + a.addr, "one after false true 1", "two after false true 1"}, log)
 	})
 }
-
-func TestFiguresAndTheWayToABroker(t *testing.T) { // R-D-121, R-D-124, R-D-126, R-D-127
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.broker("a")
-		w.topic("T", 1, a)
-		p := w.start(producer.Options{})
-		_, err := p.Probe(t.Context(), "a")
-		require.ErrorIs(t, err, client.ErrNoBroker)
-		for range 100 {
-			_, err = p.Send(t.Context(), msg("T", "four"))
-			require.NoError(t, err)
-		}
-		require.NoError(t, p.Oneway(t.Context(), msg("T", "four")))
-		_, err = p.Probe(t.Context(), "a")
-		require.NoError(t, err)
-		s := p.Stats()
-		require.Equal(t, [3]int64{100, 0, 1}, s.Begun)
-		require.EqualValues(t, 101, s.Sent)
-		require.EqualValues(t, 404, s.Bytes)
-		require.Zero(t, s.Failed)
-		require.Positive(t, s.Latency.Percentile(0.99))
-		var l producer.Latencies
-		require.Zero(t, l.Percentile(0.99))
-		l[3], l[20] = 99, 1
-		require.EqualValues(t, 8000, l.Percentile(0.5))
-		require.EqualValues(t, 1<<20*1000, l.Percentile(0.995))
-		require.GreaterOrEqual(t, producer.GCPause(0.99), producer.GCPause(0))
-	})
-}

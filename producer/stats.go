@@ -3,7 +3,6 @@ package producer
 import (
 	"context"
 	"errors"
-	"math/bits"
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
@@ -37,25 +36,7 @@ type Stats struct {
 }
 
 // Latencies is a histogram: bucket i counts what took less than 2^i microseconds and no less than half of that.
-type Latencies [32]int64
-
-// Percentile is the upper bound of the bucket in which a share of all, such as 0.99, is reached; 0 when nothing was counted.
-func (l *Latencies) Percentile(share float64) time.Duration {
-	var all int64
-	for _, n := range l {
-		all += n
-	}
-	rest := int64(share * float64(all))
-	for i, n := range l {
-		if rest -= n; rest < 0 {
-			return time.Duration(1<<i) * time.Microsecond
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return time.Duration(1<<(len(l)-1)) * time.Microsecond
-}
+type Latencies = remoting.Latencies
 
 // The kinds by which errors are counted.
 const (
@@ -79,7 +60,7 @@ type stats struct {
 	errors                                                   [kinds]atomic.Int64
 	sent, failed, refused, notStored, tries, messages, bytes atomic.Int64
 	checks                                                   atomic.Int64
-	latency                                                  [32]atomic.Int64
+	latency                                                  remoting.LatencyCounter
 }
 
 func (s *stats) begin(mode Mode) { s.begun[mode].Add(1) }
@@ -101,7 +82,7 @@ func (s *stats) end(x *send, took time.Duration, err error) {
 	}
 	s.messages.Add(n)
 	if x.mode != Oneway {
-		s.latency[min(bits.Len64(uint64(took.Microseconds())), len(s.latency)-1)].Add(1)
+		s.latency.Add(took)
 	}
 }
 
@@ -138,9 +119,7 @@ func (p *Producer) Stats() Stats {
 	for i, name := range kindNames() {
 		s.Errors[name] = p.stats.errors[i].Load()
 	}
-	for i := range p.stats.latency {
-		s.Latency[i] = p.stats.latency[i].Load()
-	}
+	s.Latency = p.stats.latency.Load()
 	if d, ok := p.tracer.(interface{ Discarded() int64 }); ok {
 		s.TraceDiscarded = d.Discarded()
 	}

@@ -66,6 +66,22 @@ func brokerRequests() *prometheus.Desc {
 	return prometheus.NewDesc(brokerPrefix+"requests_total", "Requests by code; -1 is all that are not served.", []string{"code"}, nil)
 }
 
+func brokerPuts() *prometheus.Desc {
+	return prometheus.NewDesc(brokerPrefix+"put_seconds", "How long sends took in the broker that stored something.", nil, nil)
+}
+
+// putBuckets are the buckets as Prometheus wants them: each with all that is below it. Those above a minute say no more than the last.
+func putBuckets(s *broker.Stats) map[float64]uint64 {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, n := range s.Puts {
+		sum += uint64(n)
+		if bound := s.Puts.Bound(i); bound <= 2*time.Minute {
+			buckets[bound.Seconds()] = sum
+		}
+	}
+	return buckets
+}
+
 func brokerLabelled() (behind, oldest, dead *prometheus.Desc) {
 	of := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(brokerPrefix+name, help, labels, nil)
@@ -81,6 +97,7 @@ func (c *brokerCollector) Describe(descs chan<- *prometheus.Desc) {
 		descs <- f.desc()
 	}
 	descs <- brokerRequests()
+	descs <- brokerPuts()
 	behind, oldest, dead := brokerLabelled()
 	descs <- behind
 	descs <- oldest
@@ -100,6 +117,7 @@ func (c *brokerCollector) Collect(metrics chan<- prometheus.Metric) {
 	for code, n := range stats.Requests {
 		metrics <- prometheus.MustNewConstMetric(brokerRequests(), prometheus.CounterValue, float64(n), strconv.Itoa(int(code)))
 	}
+	metrics <- prometheus.MustNewConstHistogram(brokerPuts(), uint64(stats.Puts.Count()), stats.PutTime.Seconds(), putBuckets(&stats))
 	collectLags(b, metrics)
 }
 

@@ -76,6 +76,9 @@ func TestBrokerServesAndStopsOnSIGTERM(t *testing.T) { // R-F-04, R-F-05, R-F-23
 	require.Contains(t, metrics, "\nrocketstore_broker_consumer_lag_messages{group=\"CG\",topic=\"T\"} 1\n")
 	require.Contains(t, metrics, "\nrocketstore_broker_consumer_oldest_seconds{group=\"CG\",topic=\"T\"} ")
 	require.Contains(t, metrics, "\nrocketstore_broker_messages_sent_total 1\n")
+	require.Contains(t, metrics, "\nrocketstore_broker_put_seconds_count 1\n")
+	require.Contains(t, metrics, "\nrocketstore_broker_put_seconds_bucket{le=\"67.108864\"} 1\n")
+	require.Contains(t, metrics, "\ngo_gc_duration_seconds_count ")
 	require.Contains(t, metrics, "\nrocketstore_broker_requests_total{code=\"310\"} 1\n")
 	require.Contains(t, metrics, "\nrocketstore_broker_name_servers_registered 1\n")
 
