@@ -285,13 +285,9 @@ func requireTrace(t *testing.T, p *producer.Producer, java *javaProcess, sent pr
 	require.Equal(t, trace.StateCommit, line.Ends[0].Beans[0].State)
 }
 
-// TestARealBrokerChecksOurSignature sends to a real 4.9.7 broker that checks accounts. R-A-05, R-D-120.
-func TestARealBrokerChecksOurSignature(t *testing.T) {
-	if !inNamespace(t) {
-		return
-	}
-	ns := startOurs(t, namesrv.Options{})
-	l := wireLines()[1]
+// startGuarded starts a real broker that checks accounts: ourproducer may send and consume all.
+func (l wireLine) startGuarded(t *testing.T, ns *ours) *javaProcess {
+	t.Helper()
 	home := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(home, "conf"), 0o750))
 	accounts := "globalWhiteRemoteAddresses: []\naccounts:\n- accessKey: ourproducer\n  secretKey: 12345678\n  whiteRemoteAddress:\n  admin: false\n" +
@@ -310,28 +306,64 @@ func TestARealBrokerChecksOurSignature(t *testing.T) {
 		{"mappedFileSizeCommitLog", "4194304"},
 		{"aclEnable", "true"},
 		{"diskMaxUsedSpaceRatio", "95"},
+		{"transactionTimeOut", "1000"},
+		{"transactionCheckInterval", "1000"},
+		{"traceTopicEnable", "true"},
 	} {
 		text = properties.Append(text, pair[0], pair[1])
 	}
 	file := filepath.Join(home, "broker.conf")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	b := l.startJava(t, home, false, l.pkg+".broker.BrokerStartup", "-c", file)
-	eventually(t, patience, b, "registration", func() bool { return len(ns.brokers(t, "TBW102")) == 1 })
-	send := func(group string, k *producer.Credentials) error {
-		p := ourProducer(t, producer.Options{
-			Group: group, NameServers: []string{ns.addr}, Retries: -1, ClientOptions: producer.ClientOptions{Credentials: k},
-		})
-		_, err := p.Send(t.Context(), sentByUs(t, "TopicAcl", "signed-", 0, bigSize))
-		if err != nil {
-			return err
-		}
-		_, err = p.SendBatch(t.Context(), []*message.Message{sentByUs(t, "TopicAcl", "batch-", 0, 0), sentByUs(t, "TopicAcl", "batch-", 1, 0)})
-		return err
+	return l.startJava(t, home, false, l.pkg+".broker.BrokerStartup", "-c", file)
+}
+
+// TestARealBrokerChecksOurSignature sends in every way, with trace on, to a real 4.9.7 broker that checks accounts; it also asks for a
+// transaction that is left open, and a signed real consumer reads all. R-A-05, R-D-115, R-D-120.
+func TestARealBrokerChecksOurSignature(t *testing.T) {
+	if !inNamespace(t) {
+		return
 	}
-	require.NoError(t, send("PG_RIGHT", &producer.Credentials{AccessKey: "ourproducer", SecretKey: "12345678"}))
+	ns := startOurs(t, namesrv.Options{})
+	l := wireLines()[1]
+	b := l.startGuarded(t, ns)
+	java := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
+	eventually(t, patience, b, "registration", func() bool { return len(ns.brokers(t, "TBW102")) == 1 })
+	const topic = "TopicAcl"
+	listener := &decisions{final: true}
+	start := func(group string, k *producer.Credentials) *producer.Producer {
+		return ourProducer(t, producer.Options{
+			Group: group, NameServers: []string{ns.addr}, Retries: -1, ClientOptions: producer.ClientOptions{Credentials: k},
+			Listener: listener, Trace: true,
+		})
+	}
+	p := start("PG_RIGHT", &producer.Credentials{AccessKey: "ourproducer", SecretKey: "12345678"})
+	total := sendEveryWay(t, p, topic, true)
+	committed, err := p.SendInTransaction(t.Context(), sentByUs(t, topic, "commit-", 0, 0), nil)
+	require.NoError(t, err)
+	_, err = p.SendInTransaction(t.Context(), sentByUs(t, topic, "later-commit-", 0, 0), nil)
+	require.NoError(t, err)
+	requireTrace(t, p, java, committed)
+	java.do(t, "key", "ourproducer", "12345678")
+	var got []received
+	eventually(t, patience, b, "all messages", func() bool {
+		got = parseReceived(t, java.do(t, "pull", ns.addr, "CG_ACL", topic, "*"))
+		return len(bodies(got)) >= total+2
+	})
+	requireEveryWay(t, got, true)
+	require.Contains(t, bodies(got), "later-commit-0")
+	require.Positive(t, listener.checked.Load())
+	require.Zero(t, p.Stats().TraceDiscarded)
+
 	for name, k := range map[string]*producer.Credentials{"PG_NONE": nil, "PG_WRONG": {AccessKey: "ourproducer", SecretKey: "87654321"}} {
-		refused, ok := errors.AsType[*producer.BrokerError](send(name, k))
-		require.True(t, ok)
-		require.EqualValues(t, 1, refused.Code)
+		other := start(name, k)
+		done := make(chan error, 1)
+		require.NoError(t, other.Async(t.Context(), sentByUs(t, topic, "no-", 0, 0), func(_ producer.Result, err error) { done <- err }))
+		_, sync := other.Send(t.Context(), sentByUs(t, topic, "no-", 1, 0))
+		_, transaction := other.SendInTransaction(t.Context(), sentByUs(t, topic, "no-", 2, 0), nil)
+		for _, err := range []error{<-done, sync, transaction} {
+			refused, ok := errors.AsType[*producer.BrokerError](err)
+			require.True(t, ok, "%v", err)
+			require.EqualValues(t, 1, refused.Code)
+		}
 	}
 }

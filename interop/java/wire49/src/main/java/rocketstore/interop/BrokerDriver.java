@@ -50,6 +50,10 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
  * stop NAME                            stops it
  * pull NAMESRV GROUP TOPIC TAGS        reads all queues from their minimum with a pull consumer, and stores the offsets. Rows as of seen
  * queues NAMESRV GROUP TOPIC TIME      rows: queue, minimum, maximum, offset by time, stored offset
+ * trace NAMESRV GROUP TOPIC            reads a trace topic with the client's decoder. Rows, split by tabs: kind, time, region, group, cost,
+ *                                      success, request id, code, topic, message id, offset id, tags, keys, store host, body length, type,
+ *                                      transaction id, state, from check, keys of the trace message; and, as "view", what TraceView makes
+ *                                      of each: kind, group, cost, status, topic, message id, offset id, tags, keys, store host
  */
 public final class BrokerDriver {
     private static final Map<String, Running> CONSUMERS = new ConcurrentHashMap<>();
@@ -128,6 +132,8 @@ public final class BrokerDriver {
                 return pull(w[1], w[2], w[3], w[4]);
             case "queues":
                 return queues(w[1], w[2], w[3], Long.parseLong(w[4]));
+            case "trace":
+                return TraceReader.rows(pulled(w[1], w[2], w[3], "*"));
             default:
                 throw new IllegalArgumentException(w[0]);
         }
@@ -323,6 +329,12 @@ public final class BrokerDriver {
 
     private static List<String> pull(String namesrv, String group, String topic, String tags) throws Exception {
         List<String> rows = new ArrayList<>();
+        pulled(namesrv, group, topic, tags).forEach(m -> rows.add(row(m)));
+        return rows;
+    }
+
+    private static List<MessageExt> pulled(String namesrv, String group, String topic, String tags) throws Exception {
+        List<MessageExt> found = new ArrayList<>();
         DefaultMQPullConsumer c = puller(namesrv, group);
         try {
             for (MessageQueue q : c.fetchSubscribeMessageQueues(topic)) {
@@ -330,7 +342,7 @@ public final class BrokerDriver {
                 for (long at = c.minOffset(q); at < max;) {
                     PullResult result = c.pull(q, tags.replace(",", " || "), at, 7);
                     if (result.getMsgFoundList() != null) {
-                        result.getMsgFoundList().forEach(m -> rows.add(row(m)));
+                        found.addAll(result.getMsgFoundList());
                     }
                     at = result.getNextBeginOffset();
                 }
@@ -340,7 +352,7 @@ public final class BrokerDriver {
         } finally {
             c.shutdown();
         }
-        return rows;
+        return found;
     }
 
     private static List<String> queues(String namesrv, String group, String topic, long time) throws Exception {
