@@ -193,7 +193,7 @@ func coverageDoc(list []requirement, tests map[string][]string) []byte {
 		if len(tests[r.number]) > 0 {
 			names = "`" + strings.Join(tests[r.number], "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.number, r.priority, r.words, names)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.number, r.priority, strings.ReplaceAll(r.words, "|", `\|`), names)
 	}
 	return b.Bytes()
 }
