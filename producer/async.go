@@ -11,7 +11,7 @@ import (
 	"github.com/rocketstore/rocketstore/message"
 )
 
-// Callback is told of an asynchronous send's outcome, exactly once, as the caller of [Producer.Send] is.
+// Callback is told of an asynchronous send's outcome, exactly once, as the caller of [Producer.Send] is. nil: nobody is told.
 type Callback func(Result, error)
 
 // Async sends a message without waiting for the answer. When it returns nil the callback is called once, on a goroutine of the
@@ -28,7 +28,7 @@ func (p *Producer) AsyncTo(ctx context.Context, m *message.Message, q Queue, don
 
 // AsyncSelect is Async to the queue that a selector chooses; it is tried once.
 func (p *Producer) AsyncSelect(ctx context.Context, m *message.Message, sel Selector, arg any, done Callback) error {
-	return p.async(ctx, m, target{selector: sel, arg: arg}, done)
+	return p.async(ctx, m, chosenBy(sel, arg), done)
 }
 
 func (p *Producer) async(ctx context.Context, m *message.Message, t target, done Callback) error {
@@ -53,7 +53,7 @@ func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t
 	if err := p.enter(); err != nil {
 		return err
 	}
-	if err := p.permits.take(ctx, int64(len(r.body)), p.opts.PendingWait); err != nil {
+	if err := p.permits.take(ctx, p.ctx, int64(len(r.body)), p.opts.PendingWait); err != nil {
 		p.leave()
 		p.stats.refused.Add(1)
 		p.opts.Logger.Debug("no permit for an async send", "topic", r.topic, "err", err)
@@ -130,7 +130,9 @@ func (s *pending) complete(r Result, err error) {
 				p.opts.Logger.Error("callback panic", "topic", s.prepared.topic, "panic", v)
 			}
 		}()
-		s.done(r, err)
+		if s.done != nil {
+			s.done(r, err)
+		}
 	}
 	if !p.callbacks.submit(call) {
 		go call() // only when the pool is closed: nobody waits for it any more
@@ -149,8 +151,8 @@ type permits struct {
 	room  chan struct{} // closed when some were given back; nil if nobody waits
 }
 
-// take waits for at most wait until there is room. One message larger than the limit of bytes is let in alone.
-func (l *permits) take(ctx context.Context, bytes int64, wait time.Duration) error {
+// take waits for at most wait until there is room, or until the owner ends. One message larger than the limit of bytes is let in alone.
+func (l *permits) take(ctx, owner context.Context, bytes int64, wait time.Duration) error {
 	room := l.try(bytes)
 	if room == nil {
 		return nil
@@ -168,6 +170,8 @@ func (l *permits) take(ctx context.Context, bytes int64, wait time.Duration) err
 			return fmt.Errorf("%w: %d sends or %d bytes: %w: no permit within %v", ErrTooManyRequests, l.maxCount, l.maxBytes, ErrTimeout, wait)
 		case <-ctx.Done():
 			return errors.Join(ErrTooManyRequests, ctx.Err())
+		case <-owner.Done():
+			return fmt.Errorf("%w: no permit before the end: %w", ErrTooManyRequests, ErrClosed)
 		}
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 
 // SendBatch sends messages of one topic in one request, which the broker stores as a whole. The result's ids are those of all messages,
 // joined by commas, and their queue offsets are consecutive from the result's on. Messages of a batch are not compressed, must not be
-// delayed or prepared, and must agree on whether they wait; their bodies together must not exceed the size limit.
+// delayed or prepared, and must agree on whether they wait; the request's body, which is theirs with their properties and headers, must
+// not exceed the size limit, as the original has it. [Split] parts a list that is too large.
 func (p *Producer) SendBatch(ctx context.Context, messages []*message.Message) (Result, error) {
 	return p.batch(ctx, messages, target{})
 }
@@ -54,14 +55,11 @@ func (p *Producer) prepareBatch(messages []*message.Message) (*prepared, error) 
 	if len(messages) == 0 {
 		return nil, fmt.Errorf("%w: an empty batch", ErrInvalidMessage)
 	}
-	size, ids := 0, make([]string, 0, len(messages))
+	ids := make([]string, 0, len(messages))
 	r := &prepared{batch: true}
 	for i, m := range messages {
 		if err := p.checkOfBatch(messages, i); err != nil {
 			return nil, fmt.Errorf("message %d of the batch: %w", i, err)
-		}
-		if size += len(m.Body); size > p.opts.MaxMessageSize {
-			return nil, tooLarge("a batch whose bodies have more than %d bytes (MaxMessageSize; the broker has a limit of its own)", p.opts.MaxMessageSize)
 		}
 		one := &prepared{topic: p.client.Namespace().Wrap(m.Topic)}
 		properties, err := p.properties(m, one, nil)
@@ -77,6 +75,10 @@ func (p *Producer) prepareBatch(messages []*message.Message) (*prepared, error) 
 		r.body = append(r.body, m.Body...)
 		r.body = binary.BigEndian.AppendUint16(r.body, uint16(len(properties)))
 		r.body = append(r.body, properties...)
+		if len(r.body) > p.opts.MaxMessageSize {
+			return nil, tooLarge("a batch of more than %d bytes with message %d of %d (MaxMessageSize; the broker has a limit of its own)",
+				p.opts.MaxMessageSize, i+1, len(messages))
+		}
 	}
 	r.id = strings.Join(ids, ",")
 	r.properties = string(appendProperty(nil, message.PropertyWait, strconv.FormatBool(messages[0].Waits())))

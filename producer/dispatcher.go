@@ -60,6 +60,32 @@ func (o TraceOptions) withDefaults() TraceOptions {
 	return o
 }
 
+// check looks for values that would leave the dispatcher standing.
+func (o *TraceOptions) check() error {
+	for _, v := range []struct {
+		name string
+		n    int64
+	}{
+		{"QueueSize", int64(o.QueueSize)},
+		{"PoolQueue", int64(o.PoolQueue)},
+		{"Workers", int64(o.Workers)},
+		{"MaxWorkers", int64(o.MaxWorkers)},
+		{"BatchSize", int64(o.BatchSize)},
+		{"MaxBytes", int64(o.MaxBytes)},
+		{"Linger", int64(o.Linger)},
+		{"SendTimeout", int64(o.SendTimeout)},
+		{"FlushTimeout", int64(o.FlushTimeout)},
+	} {
+		if v.n < 0 {
+			return fmt.Errorf("%w: trace: %s is negative", ErrOptions, v.name)
+		}
+	}
+	if o.ClientOptions == nil {
+		return fmt.Errorf("%w: trace: ClientOptions are needed", ErrOptions)
+	}
+	return nil
+}
+
 // AsyncDispatcher is the default [trace.Dispatcher]: it gathers contexts and sends them as trace messages with a producer of its own,
 // never keeping whoever appends. Whatever cannot be sent is discarded and counted.
 type AsyncDispatcher struct {
@@ -82,10 +108,10 @@ type AsyncDispatcher struct {
 
 // NewAsyncDispatcher returns a dispatcher for the producer or consumer of a group, not started. An error matches [ErrOptions].
 func NewAsyncDispatcher(group string, o TraceOptions) (*AsyncDispatcher, error) {
-	o = o.withDefaults()
-	if o.ClientOptions == nil {
-		return nil, fmt.Errorf("%w: trace: ClientOptions are needed", ErrOptions)
+	if err := o.check(); err != nil {
+		return nil, err
 	}
+	o = o.withDefaults()
 	connect := *o.ClientOptions
 	connect.InstanceName = "PID_CLIENT_INNER_TRACE_PRODUCER_" + strings.Join(connect.NameServers, ";")
 	connect.Namespace = "" // the trace topic is the brokers' own
@@ -136,12 +162,29 @@ func (d *AsyncDispatcher) Append(c *trace.Context) bool {
 	default:
 		select {
 		case d.queue <- c:
+			select {
+			case <-d.stop: // nobody may look into the queue any more
+				d.sweep()
+			default:
+			}
 			return true
 		default:
 		}
 	}
 	d.discard(1, "the queue is full or the dispatcher is shut down")
 	return false
+}
+
+// sweep discards what is left in the queue of a dispatcher that is shut down.
+func (d *AsyncDispatcher) sweep() {
+	for {
+		select {
+		case <-d.queue:
+			d.discard(1, "the dispatcher is shut down")
+		default:
+			return
+		}
+	}
 }
 
 // Discarded is how many contexts were dropped ever.
@@ -308,6 +351,7 @@ func (d *AsyncDispatcher) Shutdown(ctx context.Context) error {
 	}
 	close(d.stop)
 	d.worker.Wait()
+	d.sweep()
 	d.pool.close()
 	short, cancel := context.WithTimeout(ctx, d.opts.FlushTimeout)
 	defer cancel()

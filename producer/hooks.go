@@ -82,10 +82,20 @@ func (p *Producer) after(c *SendContext) {
 func (p *Producer) guard(h SendHook, when string, f func() error) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.opts.Logger.Error("send hook", "hook", h.Name(), "when", when, "err", fmt.Sprintf("panic: %v", v))
+			p.opts.Logger.Error("send hook", "hook", nameOf(h), "when", when, "err", fmt.Sprintf("panic: %v", v))
 		}
 	}()
 	if err := f(); err != nil {
-		p.opts.Logger.Warn("send hook", "hook", h.Name(), "when", when, "err", err)
+		p.opts.Logger.Warn("send hook", "hook", nameOf(h), "when", when, "err", err)
 	}
+}
+
+// nameOf is a hook's name, also of one that cannot say it.
+func nameOf(h SendHook) (name string) {
+	defer func() {
+		if v := recover(); v != nil {
+			name = fmt.Sprintf("%T", h)
+		}
+	}()
+	return h.Name()
 }

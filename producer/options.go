@@ -80,7 +80,7 @@ type Options struct {
 	// Latency is the table for AvoidSlow, in ascending order. Default: [DefaultLatency].
 	Latency []LatencyStep
 
-	// MaxMessageSize limits a body, and the bodies of a batch together, bytes. Default 4 MiB; dialect 3.1 128 KiB. Java: maxMessageSize.
+	// MaxMessageSize limits a body, and the messages of a batch together, bytes. Default 4 MiB; dialect 3.1 128 KiB. Java: maxMessageSize.
 	MaxMessageSize int
 	// CompressFrom is the length from which on a body is compressed, bytes; negative: never. Default 4096; under high load 8192 spares
 	// the processor. Java: compressMsgBodyOverHowmuch.
@@ -238,6 +238,12 @@ func (o *Options) check() error {
 	}
 	if o.Compression < ZLIB || o.Compression > ZSTD {
 		errs = append(errs, fmt.Errorf("unknown Compression %d", o.Compression))
+	}
+	if slices.Contains(o.Hooks, nil) {
+		errs = append(errs, errors.New("a hook is nil"))
+	}
+	if !slices.IsSortedFunc(o.Latency, func(a, b LatencyStep) int { return cmp.Compare(a.From, b.From) }) {
+		errs = append(errs, errors.New("the steps of Latency are not in ascending order"))
 	}
 	if topic := strings.TrimSpace(o.TraceTopic); topic != "" && !message.ValidTopic(topic) {
 		errs = append(errs, fmt.Errorf("TraceTopic %q is no topic", o.TraceTopic))

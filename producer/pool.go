@@ -79,6 +79,13 @@ func (p *pool) flood() {
 	p.waiting = nil
 }
 
+// idle says whether nothing runs.
+func (p *pool) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running == 0
+}
+
 // close refuses further work.
 func (p *pool) close() {
 	p.mu.Lock()
@@ -88,6 +95,9 @@ func (p *pool) close() {
 
 // waitFor returns when the work of a closed pool is done, or with the context's error.
 func (p *pool) waitFor(ctx context.Context) error {
+	if p.idle() {
+		return nil // also when the context has ended
+	}
 	done := make(chan struct{})
 	go func() {
 		p.all.Wait()

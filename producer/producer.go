@@ -32,9 +32,11 @@ type Producer struct {
 	ctx    context.Context // ends when what is pending is given up
 	cancel context.CancelFunc
 
+	life    sync.Mutex // held while starting, and while the state becomes stopped
 	state   atomic.Int32
 	sends   atomic.Int64  // under way
-	drained chan struct{} // has a token when sends became 0 after the stop
+	locals  atomic.Int64  // transactions, of which a part is the listener's, and requests that wait for a reply
+	drained chan struct{} // has a token when one of both became 0 after the stop
 
 	rounds    rounds
 	latencies *latencies // nil: not used
@@ -84,6 +86,8 @@ func New(o *Options) (*Producer, error) {
 // Start registers the producer with its client instance. An error matches [ErrDuplicateGroup], or [ErrState] if it was started before;
 // the producer is then of no more use.
 func (p *Producer) Start(ctx context.Context) error {
+	p.life.Lock()
+	defer p.life.Unlock()
 	if !p.state.CompareAndSwap(created, running) {
 		return fmt.Errorf("start: %w", p.stateError())
 	}
@@ -128,8 +132,11 @@ func (p *Producer) enter() error {
 	return nil
 }
 
-func (p *Producer) leave() {
-	if p.sends.Add(-1) == 0 && p.state.Load() == stopped {
+func (p *Producer) leave() { p.less(&p.sends) }
+
+// less takes one from what a shutdown waits for.
+func (p *Producer) less(count *atomic.Int64) {
+	if count.Add(-1) == 0 && p.state.Load() == stopped {
 		select {
 		case p.drained <- struct{}{}:
 		default:
@@ -137,29 +144,32 @@ func (p *Producer) leave() {
 	}
 }
 
-// Shutdown takes no further sends and waits for those under way. When ctx ends first they fail with [ErrClosed], and each that was
-// asynchronous gets its callback. Then the trace is flushed, brokers are told, and the connections closed, unless the client
-// instance is shared. No goroutine of the producer is left but those of callbacks that have not returned. It must not be called from
-// a callback. A second call waits for the same and returns the same.
+// Shutdown takes no further sends and waits for those under way: for answers and their callbacks, for replies, for local transactions, and
+// for checks that the listener has begun. When ctx ends first, sends fail with [ErrClosed], and each that was asynchronous gets its
+// callback. Then the trace is flushed, brokers are told, and the connections closed, unless the client instance is shared. No
+// goroutine of the producer is left but those of callbacks and listeners that have not returned. Called from one of these it waits for
+// itself until ctx ends. A second call waits for the same and returns the same.
 func (p *Producer) Shutdown(ctx context.Context) error {
 	p.stopping.Do(func() { p.stopErr = p.stop(ctx) })
 	return p.stopErr
 }
 
 func (p *Producer) stop(ctx context.Context) error {
+	p.life.Lock()
 	before := p.state.Swap(stopped)
+	p.life.Unlock()
 	var errs []error
 	if before == running {
 		errs = append(errs, p.drain(ctx))
 	}
 	p.checks.close()
+	if err := p.checks.waitFor(ctx); err != nil { // those that wait see that it is over
+		errs = append(errs, fmt.Errorf("shutdown: transaction listener: %w", err))
+	}
 	p.cancel()
 	p.work.Wait()
 	if p.tracer != nil {
 		errs = append(errs, p.tracer.Shutdown(ctx))
-	}
-	if err := p.checks.waitFor(ctx); err != nil { // queued ones see that it is over
-		errs = append(errs, fmt.Errorf("shutdown: transaction listener: %w", err))
 	}
 	if before == running {
 		p.client.UnregisterProducer(ctx, p.group)
@@ -175,10 +185,10 @@ func (p *Producer) stop(ctx context.Context) error {
 
 // drain waits until no send is under way and no callback runs, or gives up what is.
 func (p *Producer) drain(ctx context.Context) error {
-	err := p.await(ctx)
+	err := p.await(ctx, &p.sends, &p.locals)
 	if err != nil {
 		p.cancel()
-		_ = p.await(context.Background()) // short: each of them ends now
+		_ = p.await(context.Background(), &p.sends) // short: each of them ends now
 		p.callbacks.flood()
 		p.callbacks.close()
 		return fmt.Errorf("shutdown: %w", err)
@@ -191,13 +201,15 @@ func (p *Producer) drain(ctx context.Context) error {
 	return nil
 }
 
-// await returns when no send is under way.
-func (p *Producer) await(ctx context.Context) error {
-	for p.sends.Load() > 0 {
-		select {
-		case <-p.drained:
-		case <-ctx.Done():
-			return ctx.Err()
+// await returns when nothing of what is counted is under way.
+func (p *Producer) await(ctx context.Context, counts ...*atomic.Int64) error {
+	for _, n := range counts {
+		for n.Load() > 0 {
+			select {
+			case <-p.drained:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	return nil

@@ -61,6 +61,8 @@ func (p *Producer) Request(ctx context.Context, m *message.Message) (*message.Re
 			return nil, fmt.Errorf("%w: %w", ErrInvalidMessage, err)
 		}
 	}
+	p.locals.Add(1) // a shutdown waits for the reply too
+	defer p.less(&p.locals)
 	answer := p.requests.add(id)
 	defer p.requests.take(id)
 	if err := p.knownTo(ctx, asked.Topic); err != nil {

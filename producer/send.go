@@ -37,6 +37,7 @@ type send struct {
 	hooks    *SendContext
 	stored   *Result // the last result that was stored but not OK, while others are tried
 	queueFor Queue   // of the last try
+	kept     bool    // the next try goes where the last one, which did not count, was to go
 }
 
 // target is where a caller wants a message. The zero value is any queue.
@@ -44,6 +45,14 @@ type target struct {
 	queue    *Queue
 	selector Selector
 	arg      any
+}
+
+// chosenBy is a target that a selector chooses; one that is missing is an error when it is asked.
+func chosenBy(sel Selector, arg any) target {
+	if sel == nil {
+		sel = func([]Queue, *message.Message, any) (Queue, error) { return Queue{}, errors.New("no selector") }
+	}
+	return target{selector: sel, arg: arg}
 }
 
 func (t *target) fixed() bool { return t.queue != nil || t.selector != nil }
@@ -61,7 +70,7 @@ func (p *Producer) SendTo(ctx context.Context, m *message.Message, q Queue) (Res
 
 // SendSelect is Send to the queue that a selector chooses; it is tried once.
 func (p *Producer) SendSelect(ctx context.Context, m *message.Message, sel Selector, arg any) (Result, error) {
-	return p.sync(ctx, m, target{selector: sel, arg: arg})
+	return p.sync(ctx, m, chosenBy(sel, arg))
 }
 
 func (p *Producer) sync(ctx context.Context, m *message.Message, t target) (Result, error) {
@@ -186,11 +195,12 @@ func (s *send) next(ctx context.Context) (*remoting.Command, string, error) {
 	return s.request(q), addr, nil
 }
 
-// undo forgets the last try: it does not count, and its broker may be taken again.
+// undo forgets the last try: it does not count, and the next one goes to its queue. A queue's turn is not lost by it, and a selector is not
+// asked again.
 func (s *send) undo() {
 	s.tries--
 	s.brokers = s.brokers[:len(s.brokers)-1]
-	s.last = ""
+	s.kept = true
 }
 
 // hook tells the hooks of the send's beginning, and later of its newest broker.
@@ -209,6 +219,10 @@ func (s *send) hook(q Queue, addr string) {
 // choose is the queue of the next try.
 func (s *send) choose(ctx context.Context) (Queue, error) {
 	p, topic := s.p, s.prepared.topic
+	if s.kept {
+		s.kept = false
+		return s.queueFor, nil
+	}
 	if q := s.target.queue; q != nil {
 		if wrapped := p.client.Namespace().Wrap(q.Topic); wrapped != topic {
 			return Queue{}, fmt.Errorf("%w: queue %v is not one of topic %s", ErrSelector, q, topic)
@@ -379,7 +393,7 @@ func (p *Producer) OnewayTo(ctx context.Context, m *message.Message, q Queue) er
 
 // OnewaySelect is Oneway to the queue that a selector chooses.
 func (p *Producer) OnewaySelect(ctx context.Context, m *message.Message, sel Selector, arg any) error {
-	return p.oneway(ctx, m, target{selector: sel, arg: arg})
+	return p.oneway(ctx, m, chosenBy(sel, arg))
 }
 
 func (p *Producer) oneway(ctx context.Context, m *message.Message, t target) error {

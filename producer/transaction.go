@@ -79,6 +79,8 @@ func (p *Producer) transact(ctx context.Context, m *message.Message, execute Exe
 	if err != nil {
 		return TransactionResult{}, err
 	}
+	p.locals.Add(1)
+	defer p.less(&p.locals)
 	var t TransactionResult
 	if t.Result, err = p.wait(ctx, m, r, target{}); err != nil {
 		return TransactionResult{}, err
@@ -146,7 +148,7 @@ func (p *Producer) endTransaction(ctx context.Context, m *message.Message, r *pr
 func (p *Producer) CheckTransaction(addr string, req *remoting.Command, m *message.Received) {
 	p.stats.checks.Add(1)
 	work := func() {
-		if p.ctx.Err() == nil {
+		if p.state.Load() == running {
 			p.answerCheck(addr, req, m)
 		}
 	}

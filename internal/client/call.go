@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/internal/remoting"
@@ -60,15 +61,25 @@ func (c *Client) before(addr string, req *remoting.Command) *remoting.Command {
 	r := *req
 	r.Fields = slices.Clone(req.Fields)
 	for _, h := range c.opts.Hooks {
-		h.BeforeRequest(addr, &r)
+		c.guard("before request", func() { h.BeforeRequest(addr, &r) })
 	}
 	return &r
 }
 
 func (c *Client) after(addr string, req, resp *remoting.Command) {
 	for _, h := range c.opts.Hooks {
-		h.AfterResponse(addr, req, resp)
+		c.guard("after response", func() { h.AfterResponse(addr, req, resp) })
 	}
+}
+
+// guard keeps a hook's panic from what the request is part of: a send's callback, the loop of heartbeats.
+func (c *Client) guard(when string, hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.opts.Logger.Error("RPC hook", "when", when, "err", fmt.Sprintf("panic: %v", v))
+		}
+	}()
+	hook()
 }
 
 // closed adds [ErrClosed] where the client's end is the reason.

@@ -149,9 +149,13 @@ func (c *Client) UnregisterConsumer(ctx context.Context, group string) {
 	}
 }
 
+// sayGoodbye unregisters a group from all brokers that are connected; the others know nothing of it.
 func (c *Client) sayGoodbye(ctx context.Context, field, group string) {
 	var all sync.WaitGroup
 	for _, addr := range c.routes.addrs() {
+		if !c.rpc.Connected(addr) {
+			continue
+		}
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 			defer cancel()
@@ -216,8 +220,8 @@ func (c *Client) producer(group string) Producer {
 // check hands a check of a transaction to the producer of the group that the message names.
 func (c *Client) check(conn *remoting.Conn, req *remoting.Command) {
 	for m, err := range DecodeRecords(req.Body, c.opts.MaxBody) {
-		if err != nil && m == nil {
-			c.opts.Logger.Warn("check of a transaction without a message", "broker", conn.RemoteAddr(), "err", err)
+		if err != nil { // nobody decides by a body that is not the one that was sent; the broker asks again
+			c.opts.Logger.Warn("check of a transaction without its message", "broker", conn.RemoteAddr(), "err", err)
 			return
 		}
 		group, _ := m.Properties.Get(message.PropertyProducerGroup)

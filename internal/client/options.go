@@ -116,6 +116,9 @@ func (o *Options) withDefaults() (Options, error) {
 			errs = append(errs, fmt.Errorf("%s is negative", v.name))
 		}
 	}
+	if slices.Contains(d.Hooks, nil) {
+		errs = append(errs, errors.New("a hook is nil"))
+	}
 	d.NameServers = slices.Clone(d.NameServers)
 	d.RouteEvery = cmp.Or(d.RouteEvery, 30*time.Second)
 	d.HeartbeatEvery = cmp.Or(d.HeartbeatEvery, 30*time.Second)
