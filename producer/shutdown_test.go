@@ -91,6 +91,7 @@ func TestShutdownWaitsForTheEndOfATransaction(t *testing.T) { // R-D-113, R-D-13
 		go func() { ended <- p.Shutdown(t.Context()) }()
 		require.NoError(t, <-sent)
 		require.NoError(t, <-ended)
+		synctest.Wait()
 		ends := a.got(remoting.EndTransaction)
 		require.Len(t, ends, 1)
 		require.Equal(t, "8", ends[0].Fields.Get("commitOrRollback"))
@@ -140,6 +141,7 @@ func TestShutdownLetsABegunCheckBeAnsweredAndDropsTheRest(t *testing.T) { // R-D
 			synctest.Wait()
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
+		synctest.Wait()
 		ends := a.got(remoting.EndTransaction)
 		require.Len(t, ends, 1)
 		require.Equal(t, "12", ends[0].Fields.Get("commitOrRollback"))
@@ -186,7 +188,9 @@ func TestACallbackMayShutTheProducerDown(t *testing.T) { // R-D-065, R-D-133
 		w.topic("T", 1, w.broker("a"))
 		p := w.start(producer.Options{CallbackWorkers: 1})
 		ended, done := make(chan error, 1), make(chan outcome, 10)
+		begin := make(chan struct{})
 		require.NoError(t, p.Async(t.Context(), msg("T", "x"), func(producer.Result, error) {
+			<-begin
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			ended <- p.Shutdown(ctx)
@@ -194,6 +198,7 @@ func TestACallbackMayShutTheProducerDown(t *testing.T) { // R-D-065, R-D-133
 		for range 10 {
 			require.NoError(t, p.Async(t.Context(), msg("T", "x"), into(done)))
 		}
+		close(begin)
 		require.ErrorIs(t, <-ended, context.DeadlineExceeded, "it waits for itself")
 		for range 10 {
 			require.NoError(t, (<-done).err)
