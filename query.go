@@ -52,6 +52,9 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) iter.Seq2[commitlog
 			var v mappedfile.View
 			if err == nil {
 				r, v, err = s.log.Read(hit.PhysicalOffset)
+				if errors.Is(err, commitlog.ErrMagic) || errors.Is(err, commitlog.ErrPlace) {
+					continue // no record begins there any more, as with MessageAt; recovery has told what became of it
+				}
 			}
 			more := yieldRecord(r, v, err, func(r commitlog.Record, err error) bool {
 				if err == nil && !answers(&r, &req) {

@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -330,5 +332,67 @@ func TestAnAddressThatIsNoneIsWrittenAgain(t *testing.T) {
 		after, err := os.ReadFile(name)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
+	}
+}
+
+// A blank over the last record leaves no unit of it, and no key; neither do damaged segments that are passed over whole (R-E-068,
+// R-E-071).
+func TestWhatIsNoLongerInTheLogLeavesNoUnitAndNoKey(t *testing.T) {
+	for _, stop := range []string{"ours", "the original's", "killed"} {
+		for _, harm := range []string{"blank over the last record", "blank over the last record of a segment in the middle", "segment in the middle", "first segment"} {
+			t.Run(harm+"/"+stop, func(t *testing.T) {
+				dir, want := manyFiles(t, stop != "killed")
+				s := open(t, dir, nil)
+				last := map[int64]int64{} // of each segment
+				start, _ := s.Bounds()
+				for r, err := range s.Records(start) {
+					require.NoError(t, err)
+					last[r.PhysicalOffset/4096] = r.PhysicalOffset
+				}
+				require.NoError(t, s.Abandon())
+				o := &rocketstore.Options{Recovery: recovery.Options{OnDamage: recovery.Skip}}
+				segment, lastSegment := int64(3), int64(len(last)-1)
+				switch harm {
+				case "blank over the last record":
+					segment = lastSegment
+					fallthrough
+				case "blank over the last record of a segment in the middle":
+					at := last[segment] % 4096
+					b := binary.BigEndian.AppendUint32(nil, uint32(4096-at))
+					b = binary.BigEndian.AppendUint32(b, commitlog.MagicBlank)
+					writeAt(t, filepath.Join(dir, "commitlog", mappedfile.SegmentName(segment*4096)), at, b)
+				case "first segment":
+					segment = 0
+					fallthrough
+				default:
+					writeAt(t, filepath.Join(dir, "commitlog", mappedfile.SegmentName(segment*4096)), 0, bytes.Repeat([]byte{7}, 4096))
+				}
+				if stop == "the original's" {
+					remove(t, filepath.Join(dir, "config/rocketstore.json"))
+				}
+				var first map[string]golden.State
+				for i := range 3 {
+					s = open(t, dir, o)
+					for topic, all := range want {
+						for _, body := range bodies(t, s, topic, 0) {
+							require.Contains(t, all, body)
+						}
+						for _, body := range all {
+							for _, err := range s.Query(t.Context(), rocketstore.QueryRequest{Topic: topic, Key: "key-" + strings.TrimPrefix(body, "body ")}) {
+								require.NoError(t, err)
+							}
+						}
+					}
+					require.NoError(t, s.Abandon())
+					if now := golden.Snapshot(t, dir); i > 0 {
+						for name, f := range now {
+							require.Equal(t, first[name].Hash, f.Hash, name)
+						}
+					} else {
+						first = now
+					}
+				}
+			})
+		}
 	}
 }

@@ -43,6 +43,9 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 		}
 	}
 	for _, q := range d.queues {
+		if n := len(q.voids); n > 0 {
+			add(q.queue.Dir(), "%d units from %d to %d become fillers", n, q.voids[0], q.voids[n-1])
+		}
 		switch _, found := q.queue.Bounds(); {
 		case d.anew:
 			add(q.queue.Dir(), "removed")

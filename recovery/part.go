@@ -97,7 +97,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 			p.kept.meet(sp)
 		}
 		if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, r.PhysicalOffset)) {
-			sp.last = at.QueueOffset
+			sp.reach(at.QueueOffset, at.QueueOffset, r.PhysicalOffset)
 		}
 		sp.lastPhysical = r.PhysicalOffset
 		p.kept.place(sp, at)

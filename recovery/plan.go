@@ -96,7 +96,8 @@ type queuePlan struct {
 	anew  bool  // all its files are removed, and it is made again
 	// readable is end for who reads only: files that are missing keep none of the others from being read.
 	readable int64
-	keepEnd  int64 // where a queue that is made again ends at the least, 0: anywhere
+	keepEnd  int64   // where a queue that is made again ends at the least, 0: anywhere
+	voids    []int64 // units that become fillers, as the log has no record for their places
 }
 
 // Decision is what recovery is going to do. Making it changes nothing.

@@ -189,6 +189,9 @@ func (p *planner) planQueues() error {
 		if err := p.planMissingFiles(&pl, found); err != nil {
 			return err
 		}
+		if err := p.planVoids(&pl); err != nil {
+			return err
+		}
 		pl.cut = pl.end < found || p.Unclean || q.Untidy() || short[q.Dir()]
 		p.d.queues = append(p.d.queues, pl)
 	}

@@ -1,8 +1,10 @@
 package recovery
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
 )
 
@@ -158,6 +160,62 @@ func (p *planner) foreignUnits(q *consumequeue.Queue, found int64) bool {
 		}
 	}
 	return false
+}
+
+// planVoids finds the units whose places no record of the log has, though it has one of the place before and one of a place
+// behind: their records were written over.
+func (p *planner) planVoids(pl *queuePlan) error {
+	q := pl.queue
+	sp := p.w.queues[queueKey{q.Topic(), q.ID()}]
+	if sp == nil || pl.anew {
+		return nil
+	}
+	first, _ := q.Bounds()
+	for _, run := range sp.missing {
+		for at := max(run[0], first); at < min(run[1], pl.end); at++ {
+			u, err := q.Get(at)
+			if err != nil {
+				return err
+			}
+			if p.isVoid(u) {
+				pl.voids = append(pl.voids, at)
+			}
+		}
+	}
+	if n := len(pl.voids); n > 0 {
+		p.d.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: pl.voids[0] * consumequeue.UnitSize, Text: fmt.Sprintf(
+			"%d units from %d to %d point to no record of theirs, and the log has none for these places; they become fillers", n, pl.voids[0], pl.voids[n-1])})
+	}
+	return nil
+}
+
+// isVoid says whether a unit points to no record, though it is within the log. One whose record says another place, topic or
+// queue stays: no checksum covers what it says.
+func (p *Parts) isVoid(u consumequeue.Unit) bool {
+	if !u.Valid() {
+		return true
+	}
+	_, v, err := p.Log.Read(u.PhysicalOffset)
+	if err == nil {
+		v.Release()
+	}
+	return errors.Is(err, commitlog.ErrMagic) || errors.Is(err, commitlog.ErrPlace)
+}
+
+// fillVoids makes fillers of the units of planVoids, unless the replay has found a record for them.
+func (r *runner) fillVoids() error {
+	for _, pl := range r.d.queues {
+		for _, at := range pl.voids {
+			u, err := pl.queue.Get(at)
+			if err == nil && r.isVoid(u) {
+				err = pl.queue.Set(at, consumequeue.Filler())
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // keepEnds makes queues that were made again end at least where they ended before, so that no queue offset is given out

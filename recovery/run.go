@@ -210,7 +210,7 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	}
 	live.trust(false)
 	if err == nil {
-		err = r.keepEnds()
+		err = errors.Join(r.keepEnds(), r.fillVoids())
 	}
 	if err == nil && len(r.d.holes) > 0 {
 		err = r.blankUnits()

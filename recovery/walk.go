@@ -27,6 +27,19 @@ type span struct {
 	first, last   int64 // queue offsets: of the first record, and the greatest
 	firstPhysical int64 // of the record at first
 	lastPhysical  int64 // of the last record
+	// missing are the queue offsets between those of two records that follow one another, first and behind the last of each run.
+	missing [][2]int64
+}
+
+// maxMissing bounds the runs that are noted of a queue.
+const maxMissing = 1 << 16
+
+// reach notes a record behind those that were seen: of queue offsets up to last, the first of them at from and at firstPhysical.
+func (sp *span) reach(from, last, firstPhysical int64) {
+	if from > sp.last+1 && len(sp.missing) < maxMissing && believable(from-sp.last-1, sp.lastPhysical, firstPhysical) {
+		sp.missing = append(sp.missing, [2]int64{sp.last + 1, from})
+	}
+	sp.last = max(sp.last, last)
 }
 
 // hole is damage in the log that is passed over by choice.
@@ -167,7 +180,9 @@ func (w *walk) take(p *part) {
 	}
 	for k, sp := range p.queues {
 		if have := w.queues[k]; have != nil {
-			have.last = max(have.last, sp.last)
+			have.reach(sp.first, sp.last, sp.firstPhysical)
+			have.missing = append(have.missing, sp.missing...)
+			have.lastPhysical = sp.lastPhysical
 		} else {
 			w.queues[k] = sp
 		}
