@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"math"
@@ -122,13 +121,14 @@ type checker struct {
 	derive   *recovery.Deriver
 	late     Severity // of what is behind the log
 
-	segs    []Segment
-	logs    []*logFile // open for recordAt, the one used last at the end
-	damaged []Finding  // stretches of the log that cannot be believed, at most maxFindings
-	pending []func() error
-	read    bool // the whole log was read
-	mute    bool // findings were given by the run that is gone on with
-	from    int64
+	segs      []Segment
+	logs      []*logFile // open for recordAt, the one used last at the end
+	damaged   []Finding  // stretches of the log that cannot be believed, at most maxFindings
+	pending   []func() error
+	misplaced map[string]bool // names in the root that are no folder, or no file, where they should be one
+	read      bool            // the whole log was read
+	mute      bool            // findings were given by the run that is gone on with
+	from      int64
 
 	// goodEnd is behind the last record that can be believed, queuedEnd behind the last one of those that has a queue unit.
 	goodEnd, queuedEnd int64
@@ -164,7 +164,7 @@ func (c *checker) run(ctx context.Context) error {
 
 // prepare finds which line wrote the store.
 func (c *checker) prepare() error {
-	c.folders()
+	c.places()
 	id, err := c.dir.lineOf()
 	if err != nil {
 		return err
@@ -182,26 +182,6 @@ func (c *checker) prepare() error {
 	}
 	c.queues, c.index, c.states = newCheckQueues(c), newCheckIndex(c), newCheckStates(c)
 	return nil
-}
-
-// emptyLog reports a log without a record to which others point.
-func (c *checker) emptyLog(context.Context) error {
-	if end := max(c.queues.unitEnd, c.vouched); c.s.Records == 0 && len(c.damaged) == 0 && end > c.s.LogEnd {
-		c.report(Finding{
-			Kind: EmptyLog, Severity: Error, File: commitLogDir, From: c.s.LogEnd, To: end, Expected: fmt.Sprintf("records up to %d", end),
-			Found: "no record", Text: fmt.Sprintf("no record in the log, though queues, index or redo log know of records up to %d", end),
-		})
-	}
-	return nil
-}
-
-// folders reports files in the place of the store's folders.
-func (c *checker) folders() {
-	for _, name := range []string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, transactionDir, configDir} {
-		if info, err := fs.Stat(c.dir.fsys, name); err == nil && !info.IsDir() {
-			c.report(Finding{Kind: BadFile, Severity: Error, File: name, Expected: "a folder", Found: "a file", Text: "is no folder but a file"})
-		}
-	}
 }
 
 func (c *checker) close() {
@@ -283,6 +263,9 @@ func (c *checker) trouble(ctx context.Context, err error) error {
 	}
 	if c.stopped || errors.Is(err, errStop) {
 		return errStop
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok && c.misplaced[at.Path] {
+		return nil // there is a finding about it
 	}
 	if err != nil {
 		c.stopped = !c.yield(Finding{}, err)

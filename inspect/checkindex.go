@@ -90,6 +90,7 @@ func (c *checkIndex) headers() {
 	if err != nil {
 		return // the walk over the files says so
 	}
+	last, begin := "", int64(0)
 	for _, n := range names {
 		f, err := c.dir.open(path.Join(indexDir, n.name))
 		if err != nil {
@@ -100,6 +101,13 @@ func (c *checkIndex) headers() {
 		f.close()
 		if h, bad := index.DecodeHeader(b[:]); err == nil && bad == nil {
 			c.vouched = max(c.vouched, h.EndOffset)
+			if last != "" && h.BeginOffset < begin {
+				c.report(Finding{
+					Kind: WrongHeader, Severity: Warning, File: path.Join(indexDir, n.name), Offset: 16, Expected: fmt.Sprintf("at least %d", begin),
+					Found: decimal(h.BeginOffset), Text: fmt.Sprintf("it begins at %d in the log, before %s, which has an older name: were they exchanged?", h.BeginOffset, last),
+				})
+			}
+			last, begin = n.name, max(begin, h.BeginOffset)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rocketstore/rocketstore/config"
@@ -16,6 +17,9 @@ import (
 
 // checkpoint compares the checkpoint with the log.
 func (c *checker) checkpoint(ctx context.Context) error {
+	if c.misplaced[recovery.CheckpointFile] {
+		return nil
+	}
 	if !c.dir.exists(recovery.CheckpointFile) {
 		if c.s.Records > 0 {
 			c.report(Finding{Kind: NoCheckpoint, Severity: Info, File: recovery.CheckpointFile, Text: "the file is missing"})
@@ -148,7 +152,7 @@ func (c *checker) otherConfig(ctx context.Context) error {
 	}
 	known := []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || strings.Contains(strings.Join(known, " "), e.name) {
+		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || slices.Contains(known, e.name) {
 			continue
 		}
 		name := path.Join(configDir, e.name)

@@ -75,7 +75,9 @@ func (d *Dir) list(dir string) ([]entry, error) {
 	for _, n := range names {
 		info, err := n.Info()
 		if err == nil && info.Mode().Type() == fs.ModeSymlink {
-			info, err = fs.Stat(d.fsys, path.Join(dir, n.Name()))
+			if behind, err := fs.Stat(d.fsys, path.Join(dir, n.Name())); err == nil {
+				info = behind // else it leads nowhere, or in a circle
+			}
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -86,6 +88,17 @@ func (d *Dir) list(dir string) ([]entry, error) {
 		}
 	}
 	return entries, nil
+}
+
+// notRegular says what stands in the place of a file.
+func notRegular(info fs.FileInfo) string {
+	switch {
+	case info.IsDir():
+		return "no regular file, but a folder"
+	case info.Mode().Type() == fs.ModeSymlink:
+		return "no regular file, but a link that leads to none"
+	}
+	return "no regular file"
 }
 
 // exists says whether there is something of that name.

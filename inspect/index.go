@@ -83,7 +83,7 @@ func (d *Dir) indexNames(report func(Finding)) ([]entry, error) {
 		case !isIndexName(e.name):
 			report(foreign(name, "a name of 17 digits is expected here"))
 		case !e.info.Mode().IsRegular():
-			report(foreign(name, "no regular file"))
+			report(foreign(name, notRegular(e.info)))
 		default:
 			names = append(names, e)
 			sizes = append(sizes, Segment{File: name, Length: e.info.Size()})

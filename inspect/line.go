@@ -13,8 +13,8 @@ import (
 // store leaves in it. Opening for writing weighs the two alike.
 func (d *Dir) findLine() (*recovery.Identity, error) {
 	id, err := recovery.Identify(d.mapped())
-	if err != nil { // an index file that is none must not hide what all the rest shows
-		if id, err = recovery.Identify(withoutIndex{d.mapped()}); err != nil {
+	if err != nil { // an index file or checkpoint that is none must not hide what all the rest shows
+		if id, err = recovery.Identify(withoutSome{d.mapped()}); err != nil {
 			return nil, err
 		}
 	}
@@ -32,15 +32,23 @@ func (d *Dir) findLine() (*recovery.Identity, error) {
 	return id, nil
 }
 
-// withoutIndex is a directory as if it had no index.
-type withoutIndex struct{ mappedfile.FS }
+// withoutSome is a directory as if it had no index and no checkpoint.
+type withoutSome struct{ mappedfile.FS }
 
 // ReadDir lists a directory.
-func (w withoutIndex) ReadDir(name string) ([]fs.DirEntry, error) {
+func (w withoutSome) ReadDir(name string) ([]fs.DirEntry, error) {
 	if name == recovery.IndexDir {
 		return nil, fs.ErrNotExist
 	}
 	return w.FS.ReadDir(name)
+}
+
+// OpenFile opens a file.
+func (w withoutSome) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	if name == recovery.CheckpointFile {
+		return nil, fs.ErrNotExist
+	}
+	return w.FS.OpenFile(name, flag, perm)
 }
 
 // lineName is what a dialect's line is called.

@@ -33,7 +33,7 @@ func (d *Dir) segmentsIn(dir string, report func(Finding)) ([]Segment, error) {
 		case !ok:
 			report(foreign(name, "a name of 20 digits is expected here"))
 		case !e.info.Mode().IsRegular():
-			report(foreign(name, "no regular file"))
+			report(foreign(name, notRegular(e.info)))
 		default:
 			segs = append(segs, Segment{File: name, Start: start, Length: e.info.Size()})
 		}

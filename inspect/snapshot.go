@@ -77,6 +77,11 @@ type snapshotter struct {
 
 // config copies checkpoint and config, which speak of the rest: what is older vouches for less.
 func (s *snapshotter) config(ctx context.Context) error {
+	root, err := fs.Stat(s.dir.fsys, ".")
+	if err != nil {
+		return err
+	}
+	s.above = append(s.above, root)
 	for _, name := range []string{recovery.CheckpointFile, configDir} {
 		if err := s.tree(ctx, name); err != nil {
 			return err
@@ -91,8 +96,15 @@ func (s *snapshotter) derived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	links, err := s.foreignLinks()
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
 		switch {
+		case links[e.name]:
+			s.report(foreign(e.name, "a link, with a name that no store has; it is left out"))
+			continue
 		case e.name == commitLogDir, e.name == configDir, e.name == recovery.CheckpointFile, e.name == recovery.LockFile,
 			strings.HasPrefix(e.name, "rocketstore.new."):
 			continue

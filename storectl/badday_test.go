@@ -86,13 +86,59 @@ func TestADiffSaysInWhichStoreTheDamageIs(t *testing.T) {
 // Links to folders above do not make a snapshot run for ever, nor what they lead to part of it twice.
 func TestASnapshotFollowsNoLoop(t *testing.T) {
 	dir, to := golden.Unpack(t, "rocketmq-4.9.7/clean"), filepath.Join(golden.TempDir(t), "to")
-	for name, target := range map[string]string{"a": ".", "b": ".", "c": ".."} {
-		if err := os.Symlink(target, filepath.Join(dir, "consumequeue", name)); err != nil {
-			return // this system has no links
+	for _, folder := range []string{"", "consumequeue", "config"} {
+		for name, target := range map[string]string{"a": ".", "b": ".", "c": ".."} {
+			if err := os.Symlink(target, filepath.Join(dir, folder, name)); err != nil {
+				return // this system has no links
+			}
 		}
 	}
 	status, _, errOut := call(t, "snapshot", dir, "--to", to)
 	require.Equal(t, statusFindings, status, errOut)
 	require.Contains(t, errOut, "a link to a folder that it lies in")
+	require.Contains(t, errOut, "c: offset 0: foreign file: a link, with a name that no store has")
 	require.NoDirExists(t, filepath.Join(to, "consumequeue", "a"))
+	require.NoDirExists(t, filepath.Join(to, "c"))
+}
+
+// What stands in the place of another thing, or is a link that leads nowhere, is a finding with its name, and the rest is looked at.
+func TestWhatIsInAnothersPlaceIsAFinding(t *testing.T) {
+	const queue = "consumequeue/GoldenTiny/0/00000000000000000000"
+	for _, tt := range []struct {
+		name, at, want string
+		put            func(file string) error
+	}{
+		{"a link that leads nowhere", queue, "warning: " + queue + ": offset 0: foreign file: no regular file, but a link that leads to none", func(f string) error { return os.Symlink("/nowhere/at/all", f) }},
+		{"a link in a circle", "commitlog/00000000000000524288", "warning: commitlog/00000000000000524288: offset 0: foreign file: no regular file, but a link that leads to none", func(f string) error { return os.Symlink(filepath.Base(f), f) }},
+		{"a link for an index file", "index/20261129203500354", "warning: index/20261129203500354: offset 0: foreign file: no regular file, but a link that leads to none", func(f string) error { return os.Symlink(filepath.Base(f), f) }},
+		{"a folder for a segment", "commitlog/00000000000000524288", "no regular file, but a folder", func(f string) error { return os.Mkdir(f, 0o750) }},
+		{"a folder for the checkpoint", "checkpoint", "error: checkpoint: offset 0: damaged file: is no regular file, but a folder", func(f string) error { return os.Mkdir(f, 0o750) }},
+		{"a link for the checkpoint", "checkpoint", "error: checkpoint: offset 0: damaged file: is no regular file, but a link that leads to none", func(f string) error { return os.Symlink("checkpoint", f) }},
+		{"a file for the index", "index", "error: index: offset 0: damaged file: is no folder but a file", func(f string) error { return os.WriteFile(f, nil, 0o600) }},
+		{"a link for the queues", "consumequeue", "error: consumequeue: offset 0: damaged file: is no folder but a link that leads to none", func(f string) error { return os.Symlink("nowhere", f) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+			file := filepath.Join(dir, filepath.FromSlash(tt.at))
+			require.NoError(t, os.RemoveAll(file))
+			require.NoError(t, tt.put(file))
+			status, out, errOut := call(t, "check", dir)
+			require.Equal(t, statusFindings, status, errOut)
+			require.Equal(t, 1, strings.Count(out, tt.want), out)
+			require.Contains(t, out, "verdict       not healthy: ")
+		})
+	}
+}
+
+// Index files whose contents changed places are told by where they begin.
+func TestIndexFilesThatWereExchangedAreFound(t *testing.T) {
+	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+	first, second := filepath.Join(dir, "index", "20261129203500354"), filepath.Join(dir, "index", "20261129203501297")
+	require.NoError(t, os.Rename(first, first+".x"))
+	require.NoError(t, os.Rename(second, first))
+	require.NoError(t, os.Rename(first+".x", second))
+	status, out, _ := call(t, "check", dir)
+	require.Equal(t, statusFindings, status)
+	require.Contains(t, out, "warning: index/20261129203501297: offset 16: index header does not match: it begins at 0 in the log, before 20261129203500354, which has an older name: were they exchanged?")
 }
