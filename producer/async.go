@@ -59,7 +59,8 @@ func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t
 		p.opts.Logger.Debug("no permit for an async send", "topic", r.topic, "err", err)
 		return err
 	}
-	s := &pending{send: *p.newSend(m, r, t, Async), done: done}
+	s := &pending{done: done}
+	s.init(p, m, r, t, Async)
 	s.ctx, s.cancel = p.budget(ctx)
 	if p.client.Cached(r.topic) == nil || !s.try(true) {
 		p.work.Go(func() { s.try(false) }) // what may wait does not keep the caller

@@ -94,7 +94,14 @@ func (p *Producer) wait(ctx context.Context, m *message.Message, r *prepared, t 
 }
 
 func (p *Producer) newSend(m *message.Message, r *prepared, t target, mode Mode) *send {
-	s := &send{p: p, prepared: r, msg: m, target: t, mode: mode, began: time.Now(), limit: 1 + p.opts.Retries}
+	s := new(send)
+	s.init(p, m, r, t, mode)
+	return s
+}
+
+// init makes a send of what may be part of something larger.
+func (s *send) init(p *Producer, m *message.Message, r *prepared, t target, mode Mode) {
+	*s = send{p: p, prepared: r, msg: m, target: t, mode: mode, began: time.Now(), limit: 1 + p.opts.Retries}
 	born := s.began.UnixMilli()
 	if p.opts.KeepBorn && m.BornTimestamp > 0 {
 		born = m.BornTimestamp
@@ -107,7 +114,6 @@ func (p *Producer) newSend(m *message.Message, r *prepared, t target, mode Mode)
 		s.limit = 1 + p.opts.AsyncRetries
 	}
 	p.stats.begin(mode)
-	return s
 }
 
 // budget is the context of one send: it ends with the caller's, with the time budget, and with the producer.
