@@ -14,7 +14,7 @@ import (
 type Hooks struct {
 	// Before is called with each request that is served, after its rights were checked. An error is answered with its text and
 	// the code for "no permission"; for the question of a consumer's offset (14), to which no error may be answered, the
-	// connection is closed.
+	// connection is closed. The next requests of a connection wait for the hooks of the one that stores an offset (15).
 	Before func(ctx context.Context, r *Request) error
 	// After is called when the request was served. Code is that of the answer, -1 when there is none or it comes later, as that of
 	// a pull that waits.

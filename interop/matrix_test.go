@@ -71,7 +71,7 @@ func matrix() (cells map[cell]bool) {
 			cells[cell{client, kind, mixed}] = client != "4.9.7" && client != goClient
 		}
 	}
-	cells[cell{"4.9.7", adminTool, mixed}] = false
+	cells[cell{"4.9.7", adminTool, mixed}] = true
 	cells[cell{"4.9.7", compressions, ours49}] = false
 	cells[cell{"4.9.7", takingTurns, ours49}] = false
 	cells[cell{goClient, requestReply, ours49}] = false
@@ -109,7 +109,7 @@ func proved(t *testing.T, client, server string, kinds ...string) {
 
 func (c cell) String() string { return c.client + "|" + c.kind + "|" + c.server }
 
-// runSuite runs all tests and wants each cell of the matrix proved, if all tests were asked for.
+// runSuite runs the tests and wants each cell of the matrix proved, unless only some tests were asked for.
 func runSuite(m *testing.M) int {
 	if os.Getenv(innerEnv) != "" {
 		return m.Run()
@@ -126,7 +126,7 @@ func runSuite(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+	for _, name := range []string{"test.run", "test.list"} { // what the continuous integration skips proves no cell
 		if flag.Lookup(name).Value.String() != "" {
 			return code
 		}
@@ -223,9 +223,9 @@ func compatibility() string {
 func otherProofs() [][2]string {
 	return [][2]string{
 		{"a directory written by the real store, continued by ours, back to the real one", "TestContinuedRealStoreGoesBack"},
-		{"a directory of ours to the real store and back, stopped and killed", "TestOursGoesToTheRealStoreAndBack"},
+		{"a directory of ours to the real store and back, stopped and killed (3.1.4 after a kill only by hand: two of its threads race then)", "TestOursGoesToTheRealStoreAndBack"},
 		{"open transactions, of the state table and the half topic, to the real store and back", "TestTransactionsGoToTheRealStoreAndBack"},
-		{"a directory after retention to the real store", "TestExpiredStoreGoesToTheRealOne"},
+		{"a directory after retention to the real store (3.1.4 after a kill only by hand)", "TestExpiredStoreGoesToTheRealOne"},
 		{"real brokers and clients of each line under our name servers", "TestRealBrokersAndClientsUseOurNameServers"},
 		{"mqadmin 4.9.7 with our name server", "TestMqadminWorksWithOurNameServer"},
 	}
