@@ -33,7 +33,8 @@ func (r PutResult) MessageID() string { return message.OffsetID(r.StoreHost, r.P
 // the property WAIT with another value than "true".
 //
 // A message with the property DELAY waits under SCHEDULE_TOPIC_XXXX and is delivered from there when its level's time is
-// over. One with TRAN_MSG or the prepared flag begins a transaction: [Store.EndTransaction] ends it.
+// over. One with the property [message.PropertyTransactionPrepared] of value "true", as [message.NewProperties] makes it, or with
+// the prepared flag begins a transaction: [Store.EndTransaction] ends it.
 //
 // A message that cannot be stored gives an error that matches commitlog.ErrMessageIllegal; a full disk one that matches
 // syscall.ENOSPC, and puts succeed again when there is room. With commitlog.ErrSyncTimeout and the context's own error the

@@ -219,5 +219,6 @@ func (d *demo) stay(context.Context) error {
 	for _, verb := range []string{"identify", "cat", "queues", "index", "recover"} {
 		fmt.Fprintf(d.out, "   go run ./storectl %s %s\n", verb, d.dir)
 	}
+	fmt.Fprintf(d.out, "   rm -r %s %s-broker\n", d.dir, d.dir)
 	return nil
 }
