@@ -35,14 +35,14 @@ func exportOf(t *testing.T, dir string, more ...string) string {
 	return file
 }
 
-// recordsOf are the records of a store of some topics, in log order.
+// recordsOf reads the records of some topics, of all when none is named, from the log, which has what a broker acknowledged.
 func recordsOf(t *testing.T, dir string, topics ...string) (all []commitlog.Record) {
 	t.Helper()
 	d, err := inspect.Open(os.DirFS(dir))
 	require.NoError(t, err)
 	for r, err := range d.Log(t.Context(), inspect.LogRange{}, func(inspect.Finding) {}) {
 		require.NoError(t, err)
-		if slices.Contains(topics, string(r.Topic)) && r.SysFlag.Queued() {
+		if (len(topics) == 0 || slices.Contains(topics, string(r.Topic))) && r.SysFlag.Queued() {
 			r.Body, r.Topic, r.Properties = bytes.Clone(r.Body), bytes.Clone(r.Topic), bytes.Clone(r.Properties)
 			all = append(all, r.Record)
 		}
@@ -64,7 +64,7 @@ func TestImportSendsWhatABrokerCanKeep(t *testing.T) {
 			require.EqualValues(t, imported[0].Failed, strings.Count(problems, "\n"))
 
 			names := map[string]bool{}
-			for _, r := range recordsOf(t, to, topicsOf(t, to)...) {
+			for _, r := range recordsOf(t, to) {
 				names[string(r.Topic)] = true
 			}
 			sent := int64(0)
@@ -75,17 +75,6 @@ func TestImportSendsWhatABrokerCanKeep(t *testing.T) {
 			require.Positive(t, sent)
 		})
 	}
-}
-
-// topicsOf are the folders of queues, without those of brokers.
-func topicsOf(t *testing.T, dir string) (topics []string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(dir, "consumequeue"))
-	require.NoError(t, err)
-	for _, e := range entries {
-		topics = append(topics, e.Name())
-	}
-	return topics
 }
 
 // compareSent compares the records of one topic, queue by queue, and gives how many there are. Those with an empty body stay behind.
