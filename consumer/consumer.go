@@ -22,9 +22,10 @@ type Consumer struct {
 	retry  string // the group's retry topic
 	store  offsetStore
 	limits limits
-	// started is when; byLoop says that there is no listener but loops over Messages, active that it is a [Puller]'s.
-	started        time.Time
-	byLoop, active bool
+	// started is when; byLoop says that there is no listener but loops over Messages, active that it is a [Puller]'s, fresh that
+	// stored offsets are not looked at.
+	started               time.Time
+	byLoop, active, fresh bool
 
 	ctx    context.Context // ends when Close begins: no more pulls, rebalances, batches
 	cancel context.CancelFunc

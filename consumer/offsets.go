@@ -109,14 +109,22 @@ func noOffset(err error) bool { return errors.Is(err, client.ErrNoOffset) }
 // startOffset is where a queue that this member gets is begun. A place that is computed is stored at once: were the process killed
 // before the first save, another member would compute it anew, and with FromLast skip what came between.
 func (c *Consumer) startOffset(ctx context.Context, q Queue) (int64, error) {
-	offset, err := c.store.read(ctx, q)
-	if err == nil || !noOffset(err) {
+	offset, stored, err := c.beginning(ctx, q)
+	if err != nil || stored {
 		return offset, err
 	}
-	if offset, err = c.firstOffset(ctx, q); err != nil {
-		return 0, err
-	}
 	return offset, c.store.write(ctx, map[Queue]int64{q: offset}, true)
+}
+
+// beginning is where a queue is begun: at the offset that is stored, or else at the computed place.
+func (c *Consumer) beginning(ctx context.Context, q Queue) (offset int64, stored bool, err error) {
+	if !c.fresh {
+		if offset, err = c.store.read(ctx, q); err == nil || !noOffset(err) {
+			return offset, err == nil, err
+		}
+	}
+	offset, err = c.firstOffset(ctx, q)
+	return offset, false, err
 }
 
 // firstOffset is where the group begins a queue that it has no offset of.

@@ -29,6 +29,9 @@ type PullOptions struct {
 	// From is where a queue begins of which the group has no offset. Since is the time for FromTime, default half an hour ago.
 	From  From
 	Since time.Time
+	// Fresh begins each queue where From says, whatever offset the group has. Brokers say that a group without one is at the start of a
+	// queue that is whole (see [From]), so without Fresh a reader for nobody gets what it has not asked for.
+	Fresh bool
 	// NoSave leaves the offsets to [Puller.Commit]; else those of what earlier polls gave are stored each SaveEvery, default 5 s, and by
 	// Close. Java: autoCommit, autoCommitIntervalMillis.
 	NoSave    bool
@@ -70,7 +73,7 @@ func StartPull(ctx context.Context, o *PullOptions) (*Puller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.active = true
+	c.active, c.fresh = true, d.Fresh
 	c.store = &groupStore{net: c.net, group: c.group}
 	if err := c.net.RegisterConsumer(c.group, member{c}); err != nil {
 		c.disconnect()
@@ -157,10 +160,7 @@ func (p *Puller) add(ctx context.Context, q Queue, s *Subscription) error {
 	if _, err := c.net.Route(ctx, q.Topic, nil); err != nil { // which also tells where the broker is
 		return err
 	}
-	offset, err := c.store.read(ctx, q)
-	if noOffset(err) {
-		offset, err = c.firstOffset(ctx, q)
-	}
+	offset, _, err := c.beginning(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -315,6 +315,11 @@ func (p *Puller) pause(paused bool, queues []Queue) error {
 
 // Progress is that of the assigned queues, sorted.
 func (p *Puller) Progress() []Progress { return p.c.Progress() }
+
+// TopicProgress is [Consumer.TopicProgress] of a puller.
+func (p *Puller) TopicProgress(ctx context.Context, topic string) ([]Progress, error) {
+	return p.c.TopicProgress(ctx, topic)
+}
 
 // Stats reads the figures.
 func (p *Puller) Stats() Stats { return p.c.Stats() }

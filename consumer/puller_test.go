@@ -131,3 +131,46 @@ func TestAPullerThatDoesNotSaveLeavesNoOffsets(t *testing.T) {
 		require.Empty(t, b.committed())
 	})
 }
+
+func TestTheProgressOfATopicIsThatOfAllItsQueuesAsTheBrokersHaveThemNow(t *testing.T) {
+	inWorld(t, []string{"a"}, func(t *testing.T, w *world) {
+		w.fill("T", "m", 16)
+		p := w.puller(consumer.PullOptions{})
+		all, err := p.Queues(t.Context(), "T")
+		require.NoError(t, err)
+		require.NoError(t, p.Assign(t.Context(), "*", all[0]))
+		require.Len(t, polled(t, p), 4)
+		w.fill("T", "late", 4)
+		list, err := p.TopicProgress(t.Context(), "T")
+		require.NoError(t, err)
+		require.Len(t, list, 4)
+		for i, q := range list {
+			require.Equal(t, all[i], q.Queue)
+			require.EqualValues(t, 5, q.Max)
+			require.Equal(t, []int64{4, 0, 0, 0}[i], q.Committed)
+		}
+		_, err = p.TopicProgress(t.Context(), "Nope")
+		require.Error(t, err)
+	})
+}
+
+func TestAFreshPullerBeginsWhereItIsTold(t *testing.T) {
+	inWorld(t, []string{"a"}, func(t *testing.T, w *world) {
+		w.fill("T", "m", 8)
+		for _, fresh := range []bool{false, true} {
+			p, err := consumer.StartPull(t.Context(), &consumer.PullOptions{
+				NameServers: []string{nameServer}, ClientOptions: consumer.ClientOptions{Dial: w.net.Dial}, Group: "VIEW", Fresh: fresh, NoSave: true,
+			})
+			require.NoError(t, err)
+			all, err := p.Queues(t.Context(), "T")
+			require.NoError(t, err)
+			require.NoError(t, p.Assign(t.Context(), "*", all...))
+			if fresh {
+				require.Empty(t, polled(t, p), "from the end")
+			} else {
+				require.Len(t, polled(t, p), 8, "the broker says that the group is at the start of a queue that is whole")
+			}
+			require.NoError(t, p.Close(context.Background()))
+		}
+	})
+}

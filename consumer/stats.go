@@ -1,6 +1,8 @@
 package consumer
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -83,4 +85,46 @@ func progressOf(list []*process) []Progress {
 	}
 	slices.SortFunc(progress, func(a, b Progress) int { return CompareQueues(a.Queue, b.Queue) })
 	return progress
+}
+
+// TopicProgress is that of all queues of a topic that can be read, sorted, with the ends that the brokers tell now: of a queue that
+// this member does not have, Committed and Next are the offset that is stored, else where the group would begin. Retry topics are
+// topics of their own. An error says that a queue's offsets are not known.
+func (c *Consumer) TopicProgress(ctx context.Context, topic string) ([]Progress, error) {
+	r, err := c.net.Route(ctx, c.net.Namespace().Wrap(topic), nil)
+	if err != nil {
+		return nil, err
+	}
+	held := map[Queue]*process{}
+	for _, p := range c.held() {
+		held[p.queue] = p
+	}
+	list := make([]Progress, 0, len(r.Read))
+	for _, q := range sortQueues(slices.Clone(r.Read)) {
+		p, err := c.askProgress(ctx, q, held[q])
+		if err != nil {
+			return nil, fmt.Errorf("queue %v: %w", q, err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// askProgress asks a broker for the ends of a queue; held is nil when this member does not have it.
+func (c *Consumer) askProgress(ctx context.Context, q Queue, held *process) (p Progress, err error) {
+	p.Queue = q
+	if held != nil {
+		p = held.progress()
+	} else if p.Committed, _, err = c.beginning(ctx, q); err != nil {
+		return p, err
+	} else {
+		p.Next = p.Committed
+	}
+	ctx, cancel := context.WithTimeout(ctx, offsetTimeout)
+	defer cancel()
+	if p.Min, err = c.net.MinOffset(ctx, q); err != nil {
+		return p, err
+	}
+	p.Max, err = c.net.MaxOffset(ctx, q)
+	return p, err
 }

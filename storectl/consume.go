@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -31,7 +32,20 @@ type consuming struct {
 	options  consumer.Options // as the flags have it
 	seen     int
 	rows     *table
+	said     quieted
+
+	mu      sync.Mutex      // guards printed
+	printed map[place]int64 // by queue, the offset behind the last message that was printed
 }
+
+// place is a queue of the topic.
+type place struct {
+	broker string
+	queue  int32
+}
+
+// asks gives the progress of all queues of a topic, as the brokers have it now.
+type asks func(ctx context.Context, topic string) ([]consumer.Progress, error)
 
 // viewGroup is the group under which queues are read for nobody: no offset is stored for it. The original's tools use it too.
 const viewGroup = "TOOLS_CONSUMER"
@@ -40,16 +54,21 @@ const viewGroup = "TOOLS_CONSUMER"
 const closeTime = 10 * time.Second
 
 func (a *app) consume() *cobra.Command {
-	c := &consuming{app: a}
+	c := &consuming{app: a, printed: map[place]int64{}}
 	cmd := &cobra.Command{
 		Use:   "consume -t TOPIC [-g GROUP]",
 		Short: "Print the messages of a topic as they come",
 		Long: `Print the messages of a topic as they come, until Ctrl-C or SIGTERM, or --count of them. With --group it is a member of that
 group: it gets its share of the queues, and what it has printed counts as consumed. Without, it reads all queues and leaves
 no offset behind. --from says where to begin: at the end (last), at the first message there is (first), or at a time such as
-2026-01-31T08:00:00Z or milliseconds since 1970; a group that has an offset goes on there.
+2026-01-31T08:00:00Z or milliseconds since 1970; a group that has an offset goes on there. A new group begins a queue of which
+the broker still has everything at its first message, whatever --from says: so brokers answer the question for its offset.
 
-Now and then, and at the end, the standard error says how many messages are not consumed yet (lag).`,
+A group waits for a topic that is not there yet and for name servers that do not answer, and says so; without a group that is
+an error. A message about trouble that comes again and again is printed at growing intervals.
+
+Now and then, and at the end, the standard error says how many messages of the topic, in all its queues, are not consumed yet
+(lag): what lies between the last one printed, else the group's offset, and the end that the brokers tell.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -122,10 +141,10 @@ func (c *consuming) join(ctx context.Context) (err error) {
 	defer func() {
 		err = errors.Join(err, c.goodbye(ctx, member.Close))
 	}()
-	go c.tell(ctx, member.Progress)
+	told := c.tell(ctx, member.TopicProgress)
 	for m, err := range member.Messages(ctx) {
 		if err != nil {
-			c.complain(err)
+			c.grumble(err)
 			continue
 		}
 		if err := c.print(m); err != nil {
@@ -135,14 +154,15 @@ func (c *consuming) join(ctx context.Context) (err error) {
 			cancel() // and the loop goes on once more, so that this one counts
 		}
 	}
-	return c.lag(member.Progress())
+	<-told
+	return c.lastLag(ctx, member.TopicProgress)
 }
 
 // view reads all queues for nobody.
 func (c *consuming) view(ctx context.Context) (err error) {
 	o := &c.options
 	p, err := consumer.StartPull(ctx, &consumer.PullOptions{
-		ClientOptions: o.ClientOptions, Group: viewGroup, From: o.From, Since: o.Since, NoSave: true, Logger: o.Logger,
+		ClientOptions: o.ClientOptions, Group: viewGroup, From: o.From, Since: o.Since, Fresh: true, NoSave: true, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
@@ -159,14 +179,24 @@ func (c *consuming) view(ctx context.Context) (err error) {
 	}
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go c.tell(inner, func() []consumer.Progress { return viewed(p) })
+	told := c.tell(inner, p.TopicProgress)
+	if err := c.poll(ctx, p); err != nil {
+		return err
+	}
+	cancel()
+	<-told
+	return c.lastLag(ctx, p.TopicProgress)
+}
+
+// poll prints what a puller gives, until ctx ends or it is enough.
+func (c *consuming) poll(ctx context.Context, p *consumer.Puller) error {
 	for c.count == 0 || c.seen < c.count {
 		list, err := p.Poll(ctx)
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
-			c.complain(err)
+			c.grumble(err)
 			continue
 		}
 		for _, m := range list {
@@ -178,18 +208,7 @@ func (c *consuming) view(ctx context.Context) (err error) {
 			}
 		}
 	}
-	return c.lag(viewed(p))
-}
-
-// viewed is the progress that counts what the last poll gave.
-func viewed(p *consumer.Puller) []consumer.Progress {
-	list := p.Progress()
-	for i := range list {
-		if at, err := p.Position(list[i].Queue); err == nil { // else it is closed meanwhile
-			list[i].Committed = at
-		}
-	}
-	return list
+	return nil
 }
 
 // goodbye gives what ends here some time, also after a signal.
@@ -216,6 +235,7 @@ type consumed struct {
 // print prints a message, and lets it be seen at once.
 func (c *consuming) print(m *message.Received) error {
 	c.seen++
+	c.passed(m)
 	v := consumed{
 		Topic: m.Topic, Broker: m.BrokerName, Queue: m.QueueID, Offset: m.QueueOffset, ID: m.ID(), Stored: clock(m.StoreTimestamp),
 		Tries: m.ReconsumeTimes, Properties: m.Properties.Map(),
@@ -230,35 +250,78 @@ func (c *consuming) print(m *message.Received) error {
 	return errors.Join(err, c.out.Flush())
 }
 
-// tell prints the lag now and then.
-func (c *consuming) tell(ctx context.Context, progress func() []consumer.Progress) {
-	if c.lagEvery == 0 {
+// passed remembers that a message is printed. One that comes again comes from a queue of the retry topic.
+func (c *consuming) passed(m *message.Received) {
+	c.said.forget()
+	if _, again := m.Properties.Get(message.PropertyRetryTopic); again {
 		return
 	}
-	ticker := time.NewTicker(c.lagEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if err := c.lag(progress()); err != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := place{m.BrokerName, m.QueueID}
+	c.printed[at] = max(c.printed[at], m.QueueOffset+1)
 }
 
-// lag prints on the standard error how much is not consumed.
-func (c *consuming) lag(list []consumer.Progress) error {
+// tell prints the lag now and then, until ctx ends; then it closes the channel.
+func (c *consuming) tell(ctx context.Context, ask asks) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c.lagEvery == 0 {
+			return
+		}
+		ticker := time.NewTicker(c.lagEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if err := c.lag(ctx, ask); err != nil {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// lastLag prints the lag at the end, also after a signal.
+func (c *consuming) lastLag(ctx context.Context, ask asks) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	c.said.forget() // the last word is said again
+	return c.lag(ctx, ask)
+}
+
+// lag prints on the standard error how much is not consumed. That brokers do not tell it is no error: they may be down.
+func (c *consuming) lag(ctx context.Context, ask asks) error {
+	list, err := ask(ctx, c.topic)
+	if ctx.Err() != nil && err != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.grumble(fmt.Errorf("lag not known: %w", err))
+		return nil
+	}
 	var lag int64
+	c.mu.Lock()
 	for _, p := range list {
+		p.Committed = max(p.Committed, c.printed[place{p.Queue.BrokerName, p.Queue.QueueID}])
 		lag += p.Lag()
 	}
+	c.mu.Unlock()
 	if c.json {
 		c.note(map[string]int64{"lag": lag, "queues": int64(len(list))})
 		return nil
 	}
-	_, err := fmt.Fprintf(c.errOut, "lag %d in %d queues\n", lag, len(list))
+	_, err = fmt.Fprintf(c.errOut, "lag %d in %d queues\n", lag, len(list))
 	return err
+}
+
+// grumble complains of what went wrong, unless that was said not long ago.
+func (c *consuming) grumble(err error) {
+	if c.said.due(stopped(err), time.Now()) {
+		c.complain(err)
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +60,74 @@ func TestConsumePrintsATopic(t *testing.T) { // R-G-28, R-G-29
 	status, out, log = consumeVerb(t, "-n", addr, "-t", "T", "-g", "CG", "--from", "first", "--count", "4")
 	require.Equal(t, statusFine, status, log)
 	require.Equal(t, 1+4, strings.Count(out, "\n"), out)
+	require.Contains(t, log, "lag 2 in 4 queues\n")
 	require.Regexp(t, `(?m)^T/b/[0-3] +0 2.*Z +tag +m[0-5]$`, out)
-	status, out, _ = consumeVerb(t, "-n", addr, "-t", "T", "-g", "CG", "--from", "first", "--count", "2")
+	status, out, log = consumeVerb(t, "-n", addr, "-t", "T", "-g", "CG", "--from", "first", "--count", "2")
 	require.Equal(t, statusFine, status)
+	require.Contains(t, log, "lag 0 in 4 queues\n", "the retry topic is not the topic")
 	require.Equal(t, 1+2, strings.Count(out, "\n"), "the group goes on where it was: %s", out)
+}
+
+func TestTheLastLagIsWhatWasNotPrinted(t *testing.T) { // R-G-28
+	addr := exchanged(t, 9)
+	for i, args := range [][]string{{"-g", "G1"}, {"-g", "G2"}, nil, {"-g", "G4"}} {
+		n := i + 1
+		status, out, log := consumeVerb(t, append([]string{"-n", addr, "-t", "T", "--from", "first", "--lag-every", "0", "--count", strconv.Itoa(n)}, args...)...)
+		require.Equal(t, statusFine, status, log)
+		require.Equal(t, 1+n, strings.Count(out, "\n"), out)
+		require.Equal(t, fmt.Sprintf("lag %d in 4 queues\n", 9-n), log)
+	}
+}
+
+func TestWithoutAGroupLastIsTheEnd(t *testing.T) { // R-G-28
+	addr := exchanged(t, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log, status := &guarded{}, make(chan int, 1)
+	var out bytes.Buffer
+	go func() {
+		status <- run(ctx, []string{"consume", "-n", addr, "-t", "T", "--lag-every", "5ms"}, &out, log)
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "lag 0 in 4 queues\n") }, 30*time.Second, 5*time.Millisecond)
+	cancel() // as a signal does
+	require.Equal(t, statusFine, <-status, log.String())
+	require.NotContains(t, out.String(), "m0")
+	require.NotContains(t, log.String(), "lag 3", "nothing that was there is waited for")
+}
+
+func TestAGroupThatWaitsForItsTopicSaysSoOnce(t *testing.T) {
+	addr := exchanged(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log, status := &guarded{}, make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"consume", "-n", addr, "-t", "Nope", "-g", "G", "--lag-every", "5ms"}, io.Discard, log)
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "lag not known") }, 30*time.Second, 5*time.Millisecond)
+	cancel() // as a signal does
+	require.Equal(t, statusFine, <-status, log.String())
+	require.LessOrEqual(t, strings.Count(log.String(), "lag not known"), 2, "once, and at the end")
+	require.NotContains(t, log.String(), "lag 0")
+}
+
+func TestWhatIsSaidAgainIsSaidAtGrowingIntervals(t *testing.T) {
+	var q quieted
+	now := time.UnixMilli(0)
+	var times []int
+	for second := range 600 {
+		if q.due("down", now.Add(time.Duration(second)*time.Second)) {
+			times = append(times, second)
+		}
+	}
+	require.Equal(t, []int{0, 30, 90, 210, 450}, times)
+	require.True(t, q.due("another", now))
+	require.False(t, q.due("another", now))
+	q.forget()
+	require.True(t, q.due("another", now), "after things went well")
+	for i := range 1000 {
+		require.True(t, q.due(strconv.Itoa(i), now))
+	}
+	require.LessOrEqual(t, len(q.said), maxSaid)
 }
 
 func TestConsumeStopsAtASignalAndTellsTheLag(t *testing.T) {
@@ -79,7 +145,7 @@ func TestConsumeStopsAtASignalAndTellsTheLag(t *testing.T) {
 		require.True(t, lines.Scan(), log.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "lag 0 in 5 queues\n") }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "lag 0 in 4 queues\n") }, 30*time.Second, 5*time.Millisecond)
 	cancel() // as the signal does
 	require.Equal(t, statusFine, <-status, log.String())
 }
