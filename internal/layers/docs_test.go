@@ -17,13 +17,13 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
-	named := 0
+	named, tests := 0, testsByPackage(t, root)
 	for _, doc := range docs {
 		text, err := os.ReadFile(doc)
 		require.NoError(t, err)
 		for _, m := range testName.FindAllStringSubmatch(string(text), -1) {
 			named++
-			if !hasTest(t, root, m[1], m[2]) {
+			if !tests[m[1]+"."+m[2]] {
 				t.Errorf("%s names %s.%s, which is not there", filepath.Base(doc), m[1], m[2])
 			}
 		}
@@ -31,25 +31,28 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	require.Greater(t, named, 50)
 }
 
-// hasTest looks for a function in the test files of the packages with that name.
-func hasTest(t *testing.T, root, pkg, name string) bool {
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+
+// testsByPackage are the functions of the test files of each folder where a package may lie, by package and name.
+func testsByPackage(t *testing.T, root string) map[string]bool {
 	t.Helper()
-	patterns := []string{pkg, filepath.Join("internal", pkg), filepath.Join("mappedfile", pkg)}
-	if pkg == path.Base(module) {
-		patterns = []string{"."}
-	}
-	for _, pattern := range patterns {
+	tests := make(map[string]bool)
+	for _, pattern := range []string{".", "*", filepath.Join("internal", "*"), filepath.Join("mappedfile", "*")} {
 		files, err := filepath.Glob(filepath.Join(root, pattern, "*_test.go"))
 		require.NoError(t, err)
 		for _, file := range files {
+			pkg := filepath.Base(filepath.Dir(file))
+			if pattern == "." {
+				pkg = path.Base(module)
+			}
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			if regexp.MustCompile(`(?m)^func ` + name + `\(`).Match(text) {
-				return true
+			for _, m := range testFunction.FindAllSubmatch(text, -1) {
+				tests[pkg+"."+string(m[1])] = true
 			}
 		}
 	}
-	return false
+	return tests
 }
 
 // kindName is a kind of a warning, a notice or a refusal as the code defines it.
