@@ -60,7 +60,7 @@ var errNotResumed = errors.New("not resumed")
 // resumable says whether a check of the store can be gone on with: not with the transactions of 3.1 and batch queues, whose
 // comparisons remember too much.
 func (c *checker) resumable() bool {
-	return !c.states.hasTable && !c.states.hasRedo && !c.queues.anyBatch
+	return !c.states.hasTable && !c.states.hasRedo && c.states.prepares == 0 && !c.queues.anyBatch
 }
 
 // save gives the state to the caller. Next is the place of the record that is to be compared next.

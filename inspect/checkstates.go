@@ -27,6 +27,7 @@ type checkStates struct {
 	redo          *follower[RedoUnit]
 	hasTable      bool
 	hasRedo       bool
+	prepares      int64 // prepared messages in the log: they show that there should be both
 	redoLate      *absence
 	noRedo        *absence // between others
 }
@@ -70,7 +71,10 @@ func (c *checkStates) record(r *LogRecord) error {
 		c.half(r)
 		return nil
 	}
-	if !c.hasTable && !c.hasRedo {
+	if tx == message.FlagPrepared { // half messages of 4.x do not have that flag, their ends do
+		c.prepares++
+	}
+	if !c.hasTable && !c.hasRedo && c.prepares == 0 {
 		return nil
 	}
 	if err := c.redoUnit(r, tx); err != nil {
@@ -187,9 +191,6 @@ func endBit(tx message.SysFlag) byte {
 
 // redoUnit compares the redo log's unit of a record.
 func (c *checkStates) redoUnit(r *LogRecord, tx message.SysFlag) error {
-	if !c.hasRedo {
-		return nil
-	}
 	want := redolog.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: redolog.Prepared}
 	if tx != message.FlagPrepared {
 		want.TagsCode = r.PreparedTransactionOffset
@@ -277,22 +278,20 @@ func redoText(u redolog.Unit) string {
 
 // finish looks at each record of the table, and at what has none.
 func (c *checkStates) finish(ctx context.Context) error {
-	if !c.hasRedo { // what is foreign there
-		for _, err := range c.dir.RedoLog(ctx, c.report) {
-			if err := c.trouble(ctx, err); err != nil {
-				return err
-			}
-		}
-	} else if err := c.redo.rest(); err != nil {
+	if err := c.redo.rest(); err != nil { // without a file it reports what is foreign there
 		if err := c.trouble(ctx, err); err != nil {
 			return err
 		}
 	}
 	c.closeNoRedo()
 	if a := c.redoLate; a != nil {
+		what := "at the end of the log without a unit in the redo log"
+		if !c.hasRedo {
+			what = "in the log, and there is no redo log"
+		}
 		c.report(Finding{
 			Kind: MissingRedo, Severity: c.late, File: recovery.RedoLogDir, From: a.from, To: a.to,
-			Text: fmt.Sprintf("%s of transactions at the end of the log without a unit in the redo log; the first lies in %s at %d", countText(a.records, "record", "records"), a.file, a.offset),
+			Text: fmt.Sprintf("%s of transactions %s; the first lies in %s at %d", countText(a.records, "record", "records"), what, a.file, a.offset),
 		})
 	}
 	for s, err := range c.dir.StateTable(ctx, c.report) {

@@ -111,7 +111,9 @@ func Diff(ctx context.Context, a, b *Dir, o DiffOptions, report func(Finding)) (
 			return nil, err
 		}
 	}
-	for _, s := range []structure{queueUnits(places), indexEntries(places), stateRecords(places), redoUnits(places)} {
+	// A store with a log has all that is made from it, or lost it: then what the other has is a difference.
+	inLog := a.HasStateTable() || b.HasStateTable()
+	for _, s := range []structure{queueUnits(places), indexEntries(places), stateRecords(places, inLog), redoUnits(places, inLog)} {
 		if s.has(a) && s.has(b) {
 			if err := d.compare(ctx, s); err != nil {
 				return nil, err
@@ -440,7 +442,12 @@ func indexEntries(places bool) structure {
 	}, func(d *Dir) bool { return d.exists(indexDir) }}
 }
 
-func stateRecords(places bool) structure {
+// hasTransactions says of a store whether its transactions of 3.1 are compared: inLog, also when it has nothing but the log.
+func hasTransactions(inLog bool) func(*Dir) bool {
+	return func(d *Dir) bool { return d.exists(transactionDir) || inLog && d.exists(commitLogDir) }
+}
+
+func stateRecords(places, inLog bool) structure {
 	return structure{"state records", func(ctx context.Context, d *Dir, f func(item) error) error {
 		for r, err := range d.StateTable(ctx, func(Finding) {}) {
 			if err != nil {
@@ -452,10 +459,10 @@ func stateRecords(places bool) structure {
 			}
 		}
 		return nil
-	}, (*Dir).HasStateTable}
+	}, hasTransactions(inLog)}
 }
 
-func redoUnits(places bool) structure {
+func redoUnits(places, inLog bool) structure {
 	return structure{"redo units", func(ctx context.Context, d *Dir, f func(item) error) error {
 		for u, err := range d.RedoLog(ctx, func(Finding) {}) {
 			if err != nil {
@@ -470,5 +477,5 @@ func redoUnits(places bool) structure {
 			}
 		}
 		return nil
-	}, (*Dir).HasStateTable}
+	}, hasTransactions(inLog)}
 }

@@ -33,6 +33,8 @@ type Dir struct {
 
 	// lineOf finds on first use which line of RocketMQ wrote the store.
 	lineOf func() (*recovery.Identity, error)
+	// keepsStates finds on first use whether the store has, or should have, a state table, though its folder is not there.
+	keepsStates func() bool
 }
 
 // Open looks whether fsys, rooted at the store directory, is a store at all. It returns [ErrNoStore] or the error of
@@ -45,7 +47,7 @@ func Open(fsys fs.FS) (*Dir, error) {
 	for _, e := range entries {
 		if slices.Contains([]string{commitLogDir, queueDir, extDir, batchQueueDir, indexDir, transactionDir, recovery.CheckpointFile, configDir}, e.Name()) {
 			d := &Dir{fsys: fsys}
-			d.lineOf = sync.OnceValues(d.findLine)
+			d.lineOf, d.keepsStates = sync.OnceValues(d.findLine), sync.OnceValue(d.findKeepsStates)
 			return d, nil
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/config"
+	"github.com/rocketstore/rocketstore/dialect"
+	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
 	"github.com/rocketstore/rocketstore/redolog"
@@ -34,8 +37,49 @@ type Transaction struct {
 // Open says whether the record counts as open.
 func (t *Transaction) Open() bool { return t.State == txstate.Prepared }
 
-// HasStateTable says whether the store keeps its transactions as 3.1 does.
-func (d *Dir) HasStateTable() bool { return d.exists(transactionDir) }
+// HasStateTable says whether the store keeps its transactions as 3.1 does, be the files there or not: by the folder, by our own
+// note, by the line that wrote the store, or by a prepared message among the first records of the log's first and last file.
+func (d *Dir) HasStateTable() bool { return d.exists(transactionDir) || d.keepsStates() }
+
+// findKeepsStates looks for what shows a state table when its folder is not there. What cannot be read shows nothing.
+func (d *Dir) findKeepsStates() bool {
+	if note, err := config.LoadMarker[mappedfile.File](d.mapped()); err == nil && note.TransactionEngine == stateTableEngine {
+		return true
+	}
+	if id, err := d.lineOf(); err == nil && id.Line == dialect.V31().Name {
+		return true
+	}
+	segs, err := d.segmentsIn(commitLogDir, func(Finding) {})
+	if err != nil || len(segs) == 0 {
+		return false
+	}
+	return d.prepares(segs[0]) || len(segs) > 1 && d.prepares(segs[len(segs)-1])
+}
+
+// stateTableEngine is what our note calls the engine with a state table.
+const stateTableEngine = "stateTable"
+
+// sampleRecords is how many records at the start of a file of the log are looked at.
+const sampleRecords = 1000
+
+// prepares says whether a prepared message is among the first records of a file of the log. Half messages of 4.x do not have
+// that flag.
+func (d *Dir) prepares(seg Segment) bool {
+	l, err := d.openLog(seg)
+	if err != nil {
+		return false
+	}
+	defer l.f.close()
+	for range sampleRecords {
+		if !l.s.Next() {
+			return false
+		}
+		if l.s.Record().SysFlag.Transaction() == message.FlagPrepared {
+			return true
+		}
+	}
+	return false
+}
 
 // Transactions walks the records of the state table and looks for their messages. Besides what [Dir.StateTable] reports, it
 // reports open records without a message, those of another number than their message carries, and those that do not fit
@@ -44,7 +88,9 @@ func (d *Dir) Transactions(ctx context.Context, report func(Finding)) iter.Seq2[
 	return func(yield func(Transaction, error) bool) {
 		l := recordReader{dir: d}
 		defer l.close()
+		there := false
 		for s, err := range d.StateTable(ctx, report) {
+			there = true
 			var t Transaction
 			if err == nil {
 				t, err = l.transaction(s, report)
@@ -53,7 +99,7 @@ func (d *Dir) Transactions(ctx context.Context, report func(Finding)) iter.Seq2[
 				return
 			}
 		}
-		if segs, err := d.segmentsIn(recovery.StateTableDir, func(Finding) {}); err == nil && len(segs) > 0 {
+		if there || !d.HasStateTable() {
 			return
 		}
 		if err := d.openWithoutTable(ctx, report); err != nil {
@@ -62,28 +108,55 @@ func (d *Dir) Transactions(ctx context.Context, report func(Finding)) iter.Seq2[
 	}
 }
 
-// openWithoutTable reports what the redo log has as open in a store without a state table: 3.1 leaves none when nothing is
-// open, and takes a lost one for that.
+// openWithoutTable reports what the redo log, or without that the commit log, has as open in a store whose state table holds
+// nothing: 3.1 leaves none when nothing is open, and takes a lost one for that.
 func (d *Dir) openWithoutTable(ctx context.Context, report func(Finding)) error {
-	open := make(map[int64]RedoUnit)
+	o := openEvents{open: make(map[int64]RedoUnit)}
 	for u, err := range d.RedoLog(ctx, func(Finding) {}) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case u.TagsCode != redolog.Prepared:
-			delete(open, u.TagsCode)
-		case len(open) < maxHomeless:
-			open[u.PhysicalOffset] = u
+		}
+		o.add(u)
+	}
+	by, severity := "by the redo log, and there is no state table", Warning
+	if !o.any {
+		by = "by the log, and there is neither a state table nor a redo log"
+		if !d.Clean() {
+			severity = Info // a broker that was killed had not come to it
+		}
+		for r, err := range d.Log(ctx, LogRange{}, report) {
+			if err != nil {
+				return err
+			}
+			if u, ok := recovery.Event(&r.Record); ok && r.Damaged == "" {
+				file, offset := r.place()
+				o.add(RedoUnit{Unit: u, File: file, Offset: offset})
+			}
 		}
 	}
-	for _, at := range slices.Sorted(maps.Keys(open)) {
-		u := open[at]
+	for _, at := range slices.Sorted(maps.Keys(o.open)) {
+		u := o.open[at]
 		report(Finding{
-			Kind: MissingState, Severity: Warning, File: u.File, Offset: u.Offset, Expected: "a record of the state table",
-			Text: fmt.Sprintf("the prepared message at %d is open by the redo log, and there is no state table", at),
+			Kind: MissingState, Severity: severity, File: u.File, Offset: u.Offset, Expected: "a record of the state table",
+			Text: fmt.Sprintf("the prepared message at %d is open %s", at, by),
 		})
 	}
 	return nil
+}
+
+// openEvents folds what happened to transactions into those that are open, at most maxHomeless.
+type openEvents struct {
+	open map[int64]RedoUnit // by the place of the prepared message
+	any  bool
+}
+
+func (o *openEvents) add(u RedoUnit) {
+	o.any = true
+	if at, ends := u.Resolves(); ends {
+		delete(o.open, at)
+	} else if len(o.open) < maxHomeless {
+		o.open[u.PhysicalOffset] = u
+	}
 }
 
 // transaction adds what the message of a record says.

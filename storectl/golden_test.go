@@ -175,7 +175,7 @@ func compareIndex(t *testing.T, dir string, want *golden.Expected) {
 func TestALiveStoreIsLookedAtAtAMoment(t *testing.T) {
 	live, stopped := golden.Unpack(t, "rocketmq-4.9.7/abort"), golden.Unpack(t, "rocketmq-4.9.7/clean")
 	for _, args := range [][]string{
-		{"cat"}, {"export"}, {"tail"}, {"check"}, {"get", "--offset", "0"}, {"get", "--topic", "T", "--key", "none"}, {"trace", "none"},
+		{"cat"}, {"export"}, {"tail"}, {"check"}, {"get", "--offset", "0"}, {"get", "--topic", "T", "--key", "none"}, {"trace", "none"}, {"tx"},
 	} {
 		with := func(dir string, more ...string) []string {
 			return append(append([]string{args[0], dir}, args[1:]...), more...)

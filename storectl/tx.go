@@ -44,7 +44,8 @@ func (a *app) tx() *cobra.Command {
 		Long: `List the records of the transaction state table of 3.1, with what their prepared messages say:
 group, topic and message id, and the age in seconds. The state is 4 prepared (open), 8 committed,
 12 rolled back. Records that 3.1 gave another number than their message carries, open ones without
-a message and those that do not fit theirs are findings.
+a message and those that do not fit theirs are findings. Where there is no state table, what the redo log has as
+open is a finding each; without a redo log, what the commit log has.
 
 Of a store with half messages (4.3 and later) the open ones are listed, by their queue offset:
 what no op message ends from the stored progress on, copies of one message once. A store of 3.1 that 4.3 or
@@ -55,10 +56,14 @@ log, or is not its record's, is a finding.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.with(args[0], func(d *inspect.Dir) error {
+				began := time.Now()
+				list := func() error { return a.transactions(cmd, d, open) }
 				if redo {
-					return a.redoUnits(cmd, d)
+					list = func() error { return a.redoUnits(cmd, d) }
 				}
-				return a.transactions(cmd, d, open)
+				err := list()
+				a.seen(d, began)
+				return err
 			})
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore"
+	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -116,4 +117,24 @@ func commitExported(t *testing.T, out string, moved []txExported, want *golden.E
 		require.Fail(t, "still open", "%+v", tx)
 	}
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// A 3.1 store whose folder transaction is gone is told as one: the open ones are listed, and rebuild makes both files again.
+func TestALostTransactionFolderIsToldAndMadeAgain(t *testing.T) {
+	dir := golden.Unpack(t, "rocketmq-3.1.4/mid-transaction")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "transaction")))
+	status, out, errOut := call(t, "tx", dir, "--open")
+	require.Equal(t, statusFindings, status)
+	require.Contains(t, out+errOut, "is open by the log, and there is neither a state table nor a redo log")
+	require.NotContains(t, errOut, "not stopped cleanly")
+	status, _, _ = call(t, "check", dir)
+	require.Equal(t, statusFindings, status)
+	made, _, _ := rows[inspect.Rebuilt](t, "rebuild", dir, "--to", filepath.Join(golden.TempDir(t), "new"))
+	require.Len(t, made, 1)
+	require.Positive(t, made[0].States)
+	require.Positive(t, made[0].RedoUnits)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "abort"), nil, 0o600))
+	_, out, errOut = call(t, "tx", dir, "--open")
+	require.Contains(t, out+errOut, "is open by the log")
+	require.Contains(t, errOut, "not stopped cleanly, or running")
 }
