@@ -180,6 +180,7 @@ func indexDamages() []planted {
 		{"header, end offset", func(h *harm) { h.xor(idx1, 31) }, inspect.WrongHeader, idx1, 24},
 		{"header, slot count", func(h *harm) { h.put32(idx1, 32, 3) }, inspect.WrongHeader, idx1, 32},
 		{"header, index count", func(h *harm) { h.put32(idx2, 36, 300) }, inspect.WrongHeader, idx2, 36},
+		{"first file removed", func(h *harm) { h.remove(idx1) }, inspect.MissingKeys, idx2, 0},
 		{"last file removed", func(h *harm) { h.remove(idx2) }, inspect.IndexBehind, "index", 0},
 		{"file cut", func(h *harm) { h.cut(idx1, 8000) }, inspect.WrongSize, idx1, 0},
 		{"name of another sort", func(h *harm) { h.write("index/2026", "") }, inspect.ForeignFile, "index/2026", 0},

@@ -108,14 +108,16 @@ func TestCheckOfStoresThatTheRealProgramRecovered(t *testing.T) {
 	// After a crash it removes the index and makes only a part again; it leaves bad records and their units behind the end; it
 	// takes a queue that is gone for one that begins late, and 4.9 forgets there what a delay level is.
 	left := map[string]map[inspect.Kind]int{
-		"rocketmq-4.9.7/abort":            {inspect.MissingKeys: 1},
-		"rocketmq-4.9.7/abort-badcrc":     {inspect.MissingKeys: 1, inspect.BadCRC: 1, inspect.IndexBehind: 1},
-		"rocketmq-4.9.7/abort-cqbehind":   {inspect.MissingKeys: 1},
-		"rocketmq-4.9.7/abort-torn":       {inspect.MissingKeys: 1, inspect.BadSize: 1},
-		"rocketmq-4.9.7/missing-cq-abort": {inspect.MissingKeys: 1, inspect.MissingQueue: 6, inspect.MissingUnits: 5, inspect.WrongTime: 13},
-		"rocketmq-5.3.3/abort-badcrc":     {inspect.BadCRC: 1, inspect.IndexBehind: 1},
-		"rocketmq-5.3.3/abort-torn":       {inspect.BadSize: 1},
-		"rocketmq-5.3.3/missing-cq-abort": {inspect.MissingQueue: 6, inspect.MissingUnits: 5},
+		"rocketmq-4.9.7/abort":               {inspect.MissingKeys: 1},
+		"rocketmq-4.9.7/abort-badcrc":        {inspect.MissingKeys: 1, inspect.BadCRC: 1, inspect.IndexBehind: 1},
+		"rocketmq-4.9.7/abort-cqbehind":      {inspect.MissingKeys: 1},
+		"rocketmq-4.9.7/abort-torn":          {inspect.MissingKeys: 1, inspect.BadSize: 1},
+		"rocketmq-4.9.7/missing-index-abort": {inspect.MissingKeys: 1},
+		"rocketmq-5.3.3/missing-index-abort": {inspect.MissingKeys: 1},
+		"rocketmq-4.9.7/missing-cq-abort":    {inspect.MissingKeys: 1, inspect.MissingQueue: 6, inspect.MissingUnits: 5, inspect.WrongTime: 13},
+		"rocketmq-5.3.3/abort-badcrc":        {inspect.BadCRC: 1, inspect.IndexBehind: 1},
+		"rocketmq-5.3.3/abort-torn":          {inspect.BadSize: 1},
+		"rocketmq-5.3.3/missing-cq-abort":    {inspect.MissingQueue: 6, inspect.MissingUnits: 5},
 	}
 	for _, name := range golden.Names("4.9.7", "5.3.3") {
 		base := filepath.Base(name)

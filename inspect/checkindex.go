@@ -292,8 +292,8 @@ func (c *checkIndex) finish(ctx context.Context) error {
 	c.closeMissing()
 	if m := c.before; m != nil {
 		c.report(Finding{
-			Kind: IndexBehind, Severity: Info, File: indexDir, From: m.from, To: m.to,
-			Text: fmt.Sprintf("the index begins behind %s of the log that have keys", countText(m.records, "record", "records")),
+			Kind: MissingKeys, Severity: Warning, File: m.file, From: m.from, To: m.to,
+			Text: fmt.Sprintf("the index begins behind %s of the log that have keys; %s", countText(m.records, "record", "records"), countText(m.keys, "key is not found", "keys are not found")),
 		})
 	}
 	if m := c.behind; m != nil {
