@@ -379,7 +379,7 @@ func (c *checkQueues) finish(ctx context.Context) error {
 // reportAbsent reports the queues that have no files.
 func (c *checkQueues) reportAbsent() {
 	severity := c.late
-	if !c.dir.exists(queueDir) && len(c.absent) > 0 {
+	if !c.dir.exists(queueDir) && c.queuesWere() {
 		severity = Warning
 	}
 	for _, topic := range slices.Sorted(maps.Keys(c.absent)) {
@@ -391,6 +391,16 @@ func (c *checkQueues) reportAbsent() {
 			})
 		}
 	}
+}
+
+// queuesWere says whether something shows that there were queues before, so that they are lost: the index, or a checkpoint
+// that vouches for them. A broker that was killed early has come to none of them.
+func (c *checkQueues) queuesWere() bool {
+	if c.vouched > 0 || !c.dir.exists(recovery.CheckpointFile) {
+		return c.vouched > 0
+	}
+	p, damaged, err := recovery.ReadCheckpoint(c.dir.mapped())
+	return err != nil || damaged != nil || p.Logics > 0
 }
 
 // left looks at what the log left over of one queue.
