@@ -42,8 +42,9 @@ type CheckStats struct {
 	LogStart     int64  `json:"logStart"`
 	LogEnd       int64  `json:"logEnd"` // behind the last record, as the log was when it was read
 	Records      int64  `json:"records"`
-	Damaged      int64  `json:"damaged"`  // of them, records with a wrong CRC
-	Leftover     int64  `json:"leftover"` // records behind the end, from before a cut
+	Damaged      int64  `json:"damaged"`    // of them, records with a wrong CRC
+	PassedOver   int64  `json:"passedOver"` // stretches of the log where no record can be believed
+	Leftover     int64  `json:"leftover"`   // records behind the end, from before a cut
 	Queues       int    `json:"queues"`
 	Units        int64  `json:"units"`
 	ExtUnits     int64  `json:"extUnits"`
@@ -378,20 +379,16 @@ func (c *checker) inLog(f Finding) {
 		f.Severity = Info
 		f.Text += "; the broker stopped cleanly and nothing points here or behind, so it is left over from before a cut"
 	}
+	switch f.Kind {
+	case BadMagic, BadSize, BadPlace, Zeros:
+		if f.Severity == Error {
+			c.s.PassedOver++
+		}
+	}
 	if f.To > f.From && len(c.damaged) < maxFindings {
 		c.damaged = append(c.damaged, f)
 	}
 	c.report(f)
-}
-
-// isLeftover says whether what begins with a finding is what recovery leaves behind the place where it cuts the log: it clears
-// nothing. That is so when a cleanly stopped store's queues know of nothing behind that place, and have all before it.
-func (c *checker) isLeftover(f Finding) bool {
-	switch f.Kind {
-	case BadMagic, BadSize, BadPlace, BadCRC, Zeros:
-		return c.s.Clean && c.queuedEnd > 0 && c.queuedEnd == c.queues.unitEnd && f.From >= c.goodEnd && c.vouched <= f.From
-	}
-	return false
 }
 
 // inDamage says whether a physical offset lies where the log is damaged.

@@ -79,6 +79,16 @@ func (c *checker) checkpointLength() {
 	}
 }
 
+// isLeftover says whether what begins with a finding is what recovery leaves behind the place where it cuts the log: it clears
+// nothing. That is so when a cleanly stopped store's queues know of nothing behind that place, and have all before it.
+func (c *checker) isLeftover(f Finding) bool {
+	switch f.Kind {
+	case BadMagic, BadSize, BadPlace, BadCRC, Zeros:
+		return c.s.Clean && c.queuedEnd > 0 && c.queuedEnd == c.queues.unitEnd && f.From >= c.goodEnd && c.vouched <= f.From
+	}
+	return false
+}
+
 // slack is by how much times may differ.
 func (c *checker) slack() int64 {
 	if c.rules.HasStateTable {

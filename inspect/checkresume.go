@@ -220,6 +220,7 @@ func (c *checker) resume(ctx context.Context) error {
 		return err
 	}
 	c.s.Records, c.s.Damaged, c.s.Leftover, c.s.LastStoreTime = s.Stats.Records, s.Stats.Damaged, s.Stats.Leftover, s.Stats.LastStoreTime
+	c.s.PassedOver = s.Stats.PassedOver
 	maps.Copy(c.s.Findings, s.Stats.Findings)
 	c.from = s.Next
 	return nil

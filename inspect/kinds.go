@@ -1,5 +1,11 @@
 package inspect
 
+import (
+	"strings"
+
+	"github.com/rocketstore/rocketstore/recovery"
+)
+
 // The kinds that only [Dir.Check] finds: what one structure says of another.
 const (
 	// EmptyLog: the commit log has no record, though what is derived points to records.
@@ -71,15 +77,31 @@ func (k Kind) Advice() (means, todo string) {
 	return a[0], a[1]
 }
 
+// Advice is [Kind.Advice], where it depends on more than the kind: a record at another place than it says with good ones behind
+// it is no leftover but damage in the middle, and a checkpoint is made again, not fetched.
+func (f Finding) Advice() (means, todo string) {
+	switch {
+	case f.Kind == BadPlace && f.Severity == Error && strings.Contains(f.Text, logGoesOn):
+		means, _ = BadMagic.Advice()
+		return means, doSkip
+	case f.File == recovery.CheckpointFile && (f.Kind == BadFile || f.Kind == WrongSize):
+		return "recovery after a crash reads the whole log", doCheckpoint
+	}
+	return f.Kind.Advice()
+}
+
 // What to do, for several kinds.
 const (
-	doRebuild  = "make the queues and the index again beside the old ones (storectl rebuild), compare, and put them in place"
-	doRecover  = "nothing: opening the store for writing makes good for it"
-	doLog      = "stop the broker, keep a copy, look at the place with storectl explain; cut the log there or skip the damage, and fetch what was lost from a replica"
-	doFile     = "restore the file from a replica or a backup of the same moment"
-	doNothing  = "nothing, if nobody wonders about it"
-	doMoveAway = "move it out of the directory"
-	doStates   = "open the store with an engine that keeps the numbers (storectl recover): it makes the table again from the redo log and the log"
+	doRebuild = "make the queues and the index again beside the old ones (storectl rebuild), compare, and put them in place"
+	doRecover = "nothing: opening the store for writing makes good for it"
+	doLog     = "stop the broker, keep a copy, look at the place with storectl explain; cut the log there or skip the damage, and fetch what was lost from a replica"
+	doFile    = "restore the file from a replica or a backup of the same moment"
+	doSkip    = "stop the broker, keep a copy, and have the good records behind the damage kept: storectl recover --on-damage skip, or repair skip; fetch what was lost from a replica"
+	// Opening does the same, but reads the whole log for it.
+	doCheckpoint = "storectl rebuild checkpoint and swap; or simply open the store for writing, which makes it again"
+	doNothing    = "nothing, if nobody wonders about it"
+	doMoveAway   = "move it out of the directory"
+	doStates     = "open the store with an engine that keeps the numbers (storectl recover): it makes the table again from the redo log and the log"
 )
 
 func advice() map[Kind][2]string {
@@ -118,7 +140,7 @@ func advice() map[Kind][2]string {
 		MissingKeys:      {"queries by these keys find nothing", doRebuild},
 		IndexBehind:      {"queries by the last keys find nothing", doRecover + ", if the index is switched on"},
 		WrongHeader:      {"queries pass over the file, or new keys are left out of it", doRebuild},
-		CheckpointBeyond: {"recovery starts too late after a crash and misses records; or the log lost its end", "remove the checkpoint: recovery then reads the whole log"},
+		CheckpointBeyond: {"recovery starts too late after a crash and misses records; or the log lost its end", doCheckpoint},
 		NoCheckpoint:     {"recovery after a crash reads the whole log", doNothing},
 		BackupInUse:      {"what was stored last before the damage is lost", "copy the .bak over the file while the broker is stopped"},
 		OffsetBeyond:     {"the consumer gets nothing until the queue has grown past it, or starts again at either end", "set the group's offset"},

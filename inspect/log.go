@@ -167,6 +167,9 @@ func (w *logWalk) record(l *logFile, r *commitlog.Record, damaged string) bool {
 	return w.yield(&w.rec, nil)
 }
 
+// logGoesOn is how a finding says that records follow what was passed over.
+const logGoesOn = "the log goes on at"
+
 // follows notes that the log goes on at a physical offset, so that the open stretch ends there.
 func (w *logWalk) follows(off int64) {
 	if w.open == nil {
@@ -174,7 +177,7 @@ func (w *logWalk) follows(off int64) {
 	}
 	f := w.open
 	f.To = off
-	f.Text += fmt.Sprintf("%d bytes passed over, the log goes on at %d", f.To-f.From, f.To)
+	f.Text += fmt.Sprintf("%d bytes passed over, %s %d", f.To-f.From, logGoesOn, f.To)
 	w.close()
 }
 

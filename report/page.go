@@ -26,7 +26,7 @@ var (
 func pages() (*template.Template, error) {
 	return template.New("").Funcs(template.FuncMap{
 		"time": clock, "bytes": bytesText, "percent": percent, "ratio": ratio,
-		"todo":        func(k inspect.Kind) string { _, todo := k.Advice(); return todo },
+		"todo":        func(f inspect.Finding) string { _, todo := f.Advice(); return todo },
 		"recordlink":  func(off int64) string { return "/record?offset=" + strconv.FormatInt(off, 10) },
 		"recordslink": func(off int64) string { return "/records?from=" + strconv.FormatInt(off, 10) },
 		"hexlink":     hexLink,

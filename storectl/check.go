@@ -42,7 +42,7 @@ when the check is through. A store with the transactions of 3.1, or with batch q
 					return err
 				}
 				began := time.Now()
-				kinds := make(map[inspect.Kind]*kindCount)
+				kinds := make(map[advised]*kindCount)
 				for f, err := range d.Check(cmd.Context(), o) {
 					bar.clear()
 					switch {
@@ -83,18 +83,25 @@ type kindCount struct {
 	Todo     string           `json:"todo"`
 }
 
+// advised is what findings are counted by: what to do may differ within a kind.
+type advised struct {
+	kind inspect.Kind
+	todo string
+}
+
 // rank orders severities.
 func rank(s inspect.Severity) int {
 	return slices.Index([]inspect.Severity{inspect.Info, inspect.Warning, inspect.Error}, s)
 }
 
 // checked prints and counts a finding.
-func (a *app) checked(f inspect.Finding, all bool, kinds map[inspect.Kind]*kindCount) error {
-	k := kinds[f.Kind]
+func (a *app) checked(f inspect.Finding, all bool, kinds map[advised]*kindCount) error {
+	means, todo := f.Advice()
+	at := advised{f.Kind, todo}
+	k := kinds[at]
 	if k == nil {
-		k = &kindCount{Kind: f.Kind, Severity: f.Severity}
-		k.Means, k.Todo = f.Kind.Advice()
-		kinds[f.Kind] = k
+		k = &kindCount{Kind: f.Kind, Severity: f.Severity, Means: means, Todo: todo}
+		kinds[at] = k
 	}
 	k.Count++
 	if rank(f.Severity) > rank(k.Severity) {
@@ -121,13 +128,13 @@ func (a *app) checked(f inspect.Finding, all bool, kinds map[inspect.Kind]*kindC
 const maxKinds = 8
 
 // summary prints what was looked at, and each kind of finding with what to do.
-func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount, at time.Time) error {
+func (a *app) summary(s *inspect.CheckStats, kinds map[advised]*kindCount, at time.Time) error {
 	list := make([]*kindCount, 0, len(kinds))
 	for _, k := range kinds {
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(x, y *kindCount) int {
-		return cmp.Or(cmp.Compare(rank(y.Severity), rank(x.Severity)), cmp.Compare(y.Count, x.Count), cmp.Compare(x.Kind, y.Kind))
+		return cmp.Or(cmp.Compare(rank(y.Severity), rank(x.Severity)), cmp.Compare(y.Count, x.Count), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Todo, y.Todo))
 	})
 	if a.json {
 		return a.line(struct {
@@ -144,7 +151,14 @@ func (a *app) summary(s *inspect.CheckStats, kinds map[inspect.Kind]*kindCount, 
 		stopped = "not stopped cleanly, or running"
 	}
 	say("store", "line %s, %s", s.Line, stopped)
-	say("commit log", "%d to %d, %d records (%d damaged)", s.LogStart, s.LogEnd, s.Records, s.Damaged)
+	damaged := fmt.Sprintf("%d damaged", s.Damaged)
+	if s.PassedOver > 0 {
+		damaged = fmt.Sprintf("%d stretches of damage passed over", s.PassedOver)
+		if s.Damaged > 0 {
+			damaged = fmt.Sprintf("%d damaged, %s", s.Damaged, damaged)
+		}
+	}
+	say("commit log", "%d to %d, %d records (%s)", s.LogStart, s.LogEnd, s.Records, damaged)
 	say("queues", "%d queues, %d units, %d extension units", s.Queues, s.Units, s.ExtUnits)
 	say("index", "%d files, %d entries", s.IndexFiles, s.Entries)
 	if s.StateRecords+s.RedoUnits > 0 {
