@@ -142,3 +142,18 @@ func TestIndexFilesThatWereExchangedAreFound(t *testing.T) {
 	require.Equal(t, statusFindings, status)
 	require.Contains(t, out, "warning: index/20261129203501297: offset 16: index header does not match: it begins at 0 in the log, before 20261129203500354, which has an older name: were they exchanged?")
 }
+
+// The summary of check counts damage that is passed over, and says to do what plan and recover ask for.
+func TestTheSummaryOfCheckCountsAWrongPlaceInTheMiddle(t *testing.T) {
+	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+	f, err := os.OpenFile(filepath.Join(dir, "commitlog", "00000000000000000000"), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte{0x11, 0x22, 0x33, 0x44}, 28+4) // of the first record
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	status, out, _ := call(t, "check", dir)
+	require.Equal(t, statusFindings, status)
+	require.Contains(t, out, "(places where damage is passed over: 1)")
+	require.NotContains(t, out, "0 damaged")
+	require.Contains(t, out, "recover --on-damage skip")
+}

@@ -153,7 +153,7 @@ func (a *app) summary(s *inspect.CheckStats, kinds map[advised]*kindCount, at ti
 	say("store", "line %s, %s", s.Line, stopped)
 	damaged := fmt.Sprintf("%d damaged", s.Damaged)
 	if s.PassedOver > 0 {
-		damaged = fmt.Sprintf("%d stretches of damage passed over", s.PassedOver)
+		damaged = fmt.Sprintf("places where damage is passed over: %d", s.PassedOver)
 		if s.Damaged > 0 {
 			damaged = fmt.Sprintf("%d damaged, %s", s.Damaged, damaged)
 		}
