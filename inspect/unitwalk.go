@@ -138,7 +138,11 @@ func (w *unitWalk[U]) follows(index int64) {
 
 // close reports the open stretch, which now has its end.
 func (w *unitWalk[U]) close() {
-	w.open.Text += fmt.Sprintf("; units %d to %d of %s are passed over", w.open.From, w.open.To-1, w.of)
+	if w.open.To-w.open.From == 1 {
+		w.open.Text += fmt.Sprintf("; unit %d of %s is passed over", w.open.From, w.of)
+	} else {
+		w.open.Text += fmt.Sprintf("; units %d to %d of %s are passed over", w.open.From, w.open.To-1, w.of)
+	}
 	w.report(*w.open)
 	w.open = nil
 }

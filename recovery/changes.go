@@ -43,8 +43,8 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 		}
 	}
 	for _, q := range d.queues {
-		if n := len(q.voids); n > 0 {
-			add(q.queue.Dir(), "%d units from %d to %d become fillers", n, q.voids[0], q.voids[n-1])
+		if len(q.voids) > 0 {
+			add(q.queue.Dir(), "%s", voidUnits(q.voids, "becomes a filler", "become fillers"))
 		}
 		switch _, found := q.queue.Bounds(); {
 		case d.anew:
@@ -171,7 +171,8 @@ func (d *Decision) unitChanges(ctx context.Context, p *Parts, add func(file, for
 	}
 	if len(d.holes) > 0 {
 		for _, l := range d.Lost {
-			add(path.Join(QueueDir, queueKey{l.Topic, l.QueueID}.String()), "units %d to %d become fillers, as far as their records are passed over", l.From, l.To)
+			add(path.Join(QueueDir, queueKey{l.Topic, l.QueueID}.String()), "%s passed over",
+				rangeSays("unit", l.From, l.To, "becomes a filler, if its record is", "become fillers, as far as their records are"))
 		}
 	}
 	return nil
@@ -199,7 +200,7 @@ func (p *planner) notePlanned() {
 			continue
 		}
 		if _, end := q.Bounds(); end <= sp.last {
-			p.d.missing = append(p.d.missing, Change{dir, fmt.Sprintf("units %d to %d added", end, sp.last)})
+			p.d.missing = append(p.d.missing, Change{dir, rangeText("unit", end, sp.last) + " added"})
 		}
 	}
 }

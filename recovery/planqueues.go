@@ -183,8 +183,8 @@ func (p *planner) planQueues() error {
 		}
 		pl.readable = pl.end
 		if pl.end < found {
-			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: pl.end, To: found, Text: fmt.Sprintf(
-				"units %d to %d fit no record of the log; cut", pl.end, found-1)})
+			p.d.warn(Warning{Kind: KindStaleUnits, File: q.Dir(), From: pl.end, To: found, Text: rangeSays(
+				"unit", pl.end, found-1, "fits", "fit") + " no record of the log; cut"})
 		}
 		if err := p.planMissingFiles(&pl, found); err != nil {
 			return err
@@ -275,7 +275,7 @@ func (p *planner) planMissingFiles(pl *queuePlan, found int64) error {
 	case sp != nil && from >= 0 && from < pl.end:
 		pl.keepEnd, pl.end = pl.end, from
 		p.d.warn(Warning{Kind: KindQueueFileGone, File: q.Dir(), Text: fmt.Sprintf(
-			"units %d to %d are in no file; the queue is made again from %d on", from, to-1, from)})
+			"%s in no file; the queue is made again from %d on", rangeSays("unit", from, to-1, "is", "are"), from)})
 	}
 	return nil
 }
@@ -361,7 +361,8 @@ func (p *planner) lostOf(pl queuePlan, g Gap) error {
 	}
 	p.d.Lost = append(p.d.Lost, Lost{Topic: q.Topic(), QueueID: q.ID(), From: from, To: next - 1, NextReadable: next})
 	p.d.warn(Warning{Kind: KindLost, File: q.Dir(), From: g.From, To: g.To, Text: fmt.Sprintf(
-		"queue offsets %d to %d are lost: their records lay between %d and %d; the next one that can be read is %d", from, next-1, g.From, g.To, next)})
+		"%s between %d and %d; the next one that can be read is %d",
+		rangeSays("queue offset", from, next-1, "is lost: its record lay", "are lost: their records lay"), g.From, g.To, next)})
 	return nil
 }
 

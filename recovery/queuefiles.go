@@ -182,9 +182,10 @@ func (p *planner) planVoids(pl *queuePlan) error {
 			}
 		}
 	}
-	if n := len(pl.voids); n > 0 {
-		p.d.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: pl.voids[0] * consumequeue.UnitSize, Text: fmt.Sprintf(
-			"%d units from %d to %d point to no record of theirs, and the log has none for these places; they become fillers", n, pl.voids[0], pl.voids[n-1])})
+	if len(pl.voids) > 0 {
+		p.d.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: pl.voids[0] * consumequeue.UnitSize, Text: voidUnits(pl.voids,
+			"points to no record of its own, and the log has none for its place; it becomes a filler",
+			"point to no record of theirs, and the log has none for these places; they become fillers")})
 	}
 	return nil
 }

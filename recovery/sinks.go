@@ -85,8 +85,8 @@ func (s *queueSink) putIn(q *consumequeue.Queue, p Placement) error {
 		return nil // its file was deleted
 	case p.QueueOffset >= end:
 		if end > first && p.QueueOffset > end {
-			s.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: end * consumequeue.UnitSize, Text: fmt.Sprintf(
-				"queue offsets %d to %d have no record in the log", end, p.QueueOffset-1)})
+			s.warn(Warning{Kind: KindHole, File: q.Dir(), Offset: end * consumequeue.UnitSize, Text: rangeSays(
+				"queue offset", end, p.QueueOffset-1, "has", "have") + " no record in the log"})
 		}
 		return q.Append(p.QueueOffset, p.Unit)
 	}

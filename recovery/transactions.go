@@ -405,8 +405,11 @@ func (p *planner) planTransactions() error {
 	p.d.redoCut, p.d.redoLacks = c.good, c.missing >= 0
 	stale := c.good < end || c.missing >= 0
 	if stale && (!p.Unclean || c.good < end) {
-		p.d.warn(Warning{Kind: KindStaleRedo, File: redolog.Dir, Offset: c.good * redolog.UnitSize, Text: fmt.Sprintf(
-			"units %d to %d are cut and made again from the log", c.good, end-1)})
+		text := fmt.Sprintf("the unit of the record at %d is missing; what follows is made again from the log", c.missing)
+		if c.good < end {
+			text = rangeSays("unit", c.good, end-1, "is", "are") + " cut and made again from the log"
+		}
+		p.d.warn(Warning{Kind: KindStaleRedo, File: redolog.Dir, Offset: c.good * redolog.UnitSize, Text: text})
 	}
 	if p.Unclean || stale {
 		p.d.remakeStates = true

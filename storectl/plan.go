@@ -134,7 +134,7 @@ func (a *app) planned(p *planned) {
 		say("change", "%s: %s", c.File, c.What)
 	}
 	for _, l := range p.Lost {
-		say("lost", "%s/%d: queue offsets %d to %d, the next one is %d", l.Topic, l.QueueID, l.FromOffset, l.ToOffset, l.NextReadable)
+		say("lost", "%s/%d: %s, the next one is %d", l.Topic, l.QueueID, offsetsOf(l.FromOffset, l.ToOffset), l.NextReadable)
 	}
 	for _, w := range p.Warnings {
 		say("warning", "%s: %s: offset %d: %s", w.Kind, w.File, w.Offset, w.Text)
@@ -144,4 +144,12 @@ func (a *app) planned(p *planned) {
 		return
 	}
 	say("estimate", "opening takes about %v", time.Duration(p.EstimateMs)*time.Millisecond)
+}
+
+// offsetsOf names queue offsets, the last one too.
+func offsetsOf(from, to int64) string {
+	if from == to {
+		return fmt.Sprintf("queue offset %d", from)
+	}
+	return fmt.Sprintf("queue offsets %d to %d", from, to)
 }

@@ -203,7 +203,7 @@ func (a *app) outcome(out *outcome) {
 	}
 	say("open", "%d transactions", len(out.OpenTransactions))
 	for _, l := range out.Lost {
-		say("lost", "%s/%d: queue offsets %d to %d, the next one is %d", l.Topic, l.QueueID, l.FromOffset, l.ToOffset, l.NextReadable)
+		say("lost", "%s/%d: %s, the next one is %d", l.Topic, l.QueueID, offsetsOf(l.FromOffset, l.ToOffset), l.NextReadable)
 	}
 	for _, w := range out.Warnings {
 		say("warning", "%s: %s: offset %d: %s", w.Kind, w.File, w.Offset, w.Text)
