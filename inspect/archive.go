@@ -29,6 +29,9 @@ func OpenArchive(r io.ReaderAt, size int64) (fs.FS, error) {
 	if _, err := r.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	if packer := packed(magic[:]); packer != "" {
+		return nil, fmt.Errorf("%w, but a file that %s compressed: decompress it first, a member cannot be read in its place there", ErrNoArchive, packer)
+	}
 	var err error
 	if bytes.HasPrefix(magic[:], []byte("PK")) {
 		err = a.zip(r, size)
@@ -44,6 +47,18 @@ func OpenArchive(r io.ReaderAt, size int64) (fs.FS, error) {
 		}
 	}
 	return a, nil
+}
+
+// packed names the program that made a compressed file, by its first bytes, "" when it is none.
+func packed(magic []byte) string {
+	for _, p := range []struct{ name, begins string }{
+		{"gzip", "\x1f\x8b"}, {"bzip2", "BZh"}, {"xz", "\xfd7zX"}, {"zstd", "\x28\xb5\x2f\xfd"}, {"lz4", "\x04\x22\x4d\x18"},
+	} {
+		if bytes.HasPrefix(magic, []byte(p.begins)) {
+			return p.name
+		}
+	}
+	return ""
 }
 
 // archive is the files of an archive as a file system.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -106,4 +107,14 @@ func ExampleOpenArchive() {
 	r, ok, err := d.RecordAt(4096, func(inspect.Finding) {})
 	fmt.Println(string(r.Body), ok, err)
 	// Output: hello true <nil>
+}
+
+func TestAnArchiveThatIsCompressedIsNamedSo(t *testing.T) {
+	for name, magic := range map[string]string{"gzip": "\x1f\x8b\x08\x00", "bzip2": "BZh9", "xz": "\xfd7zXZ\x00", "zstd": "\x28\xb5\x2f\xfd", "lz4": "\x04\x22\x4d\x18"} {
+		b := []byte(magic + strings.Repeat("x", 1000))
+		_, err := inspect.OpenArchive(bytes.NewReader(b), int64(len(b)))
+		require.ErrorIs(t, err, inspect.ErrNoArchive)
+		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, "decompress it first")
+	}
 }
