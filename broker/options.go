@@ -140,7 +140,23 @@ var ErrOptions = errors.New("broker options")
 
 // withDefaults copies, fills and checks.
 func (o *Options) withDefaults() (Options, error) {
-	var d Options
+	d, errs := o.filled()
+	if d.Dir == "" && d.Store.FS == nil {
+		errs = append(errs, errors.New("no store directory is named (storePathRootDir)"))
+	}
+	return d, optionsError(errs)
+}
+
+// optionsError is nil when nothing is wrong.
+func optionsError(errs []error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return nil
+}
+
+// filled copies and fills, and says what is wrong, but for a store that is not named.
+func (o *Options) filled() (d Options, errs []error) {
 	if o != nil {
 		d = *o
 	}
@@ -149,17 +165,14 @@ func (o *Options) withDefaults() (Options, error) {
 	d.fillLimits()
 	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
 	d.Store.Logger = cmp.Or(d.Store.Logger, d.Logger)
-	errs := d.check()
+	errs = d.check()
 	if ip, err := d.advertised(); err != nil {
 		errs = append(errs, err)
 	} else {
 		d.AdvertisedIP = ip.String()
 		d.AdvertisedHA = cmp.Or(d.AdvertisedHA, d.AdvertisedIP)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return d, fmt.Errorf("%w: %w", ErrOptions, err)
-	}
-	return d, nil
+	return d, errs
 }
 
 func (o *Options) fillIdentity() {
@@ -210,9 +223,6 @@ func (o *Options) fillLimits() {
 }
 
 func (o *Options) check() (errs []error) {
-	if o.Dir == "" && o.Store.FS == nil {
-		errs = append(errs, errors.New("no store directory is named"))
-	}
 	for _, name := range []string{o.Cluster, o.Name} {
 		if !message.ValidTopic(name) || len(name) > 127 { // each is the name of a topic too
 			errs = append(errs, fmt.Errorf("cluster or broker name %q: want 1 to 127 letters, digits and %%, |, - or _", name))

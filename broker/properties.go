@@ -235,8 +235,8 @@ func (o *Options) SetProperties(text string) (unknown []string, err error) {
 }
 
 // Properties returns the effective settings as the text of a .properties file. A size that is 0 is what the directory has, or
-// the store's default.
+// the store's default. The error says what is wrong with them; a store directory need not be named.
 func (o *Options) Properties() (string, error) {
-	d, err := o.withDefaults()
-	return properties.Print(&d, settings()), err
+	d, errs := o.filled()
+	return properties.Print(&d, settings()), optionsError(errs)
 }

@@ -76,6 +76,9 @@ func (a *app) runBroker(cmd *cobra.Command, f *brokerFlags) error {
 	if err != nil || f.print {
 		return err
 	}
+	if o.Dir == "" {
+		return errors.New("no store directory is named: want --store DIR, or storePathRootDir in the file of --config")
+	}
 	o.Logger = log
 	room := headroom(os.Getenv)
 	defer runtime.KeepAlive(room)
