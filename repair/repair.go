@@ -19,6 +19,8 @@ var (
 	ErrUnfinished = errors.New("an earlier repair is not finished: finish or undo it first")
 	// ErrNothing says that there is nothing to repair, to finish or to undo.
 	ErrNothing = errors.New("nothing to do")
+	// ErrNoBackup says that a file under config is damaged and has no good .bak.
+	ErrNoBackup = errors.New("damaged, and no good .bak to restore it from")
 )
 
 // Repair is a store directory that is being repaired. It holds the writer's lock. One goroutine may use it at a time.

@@ -184,6 +184,29 @@ func TestDropTakesUnitsBehindTheLogAway(t *testing.T) {
 	require.Equal(t, before, content(t, dir))
 }
 
+func TestRestoreSaysWhatIsDamagedAndHasNoBackup(t *testing.T) {
+	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+	damaged := filepath.Join(dir, "config", "consumerOffset.json")
+	require.NoError(t, os.WriteFile(damaged, make([]byte, 40), 0o600))
+	require.NoError(t, os.Remove(damaged+".bak"))
+	r := open(t, dir)
+	j, err := r.RestoreConfig(t.Context())
+	require.ErrorIs(t, err, repair.ErrNoBackup)
+	require.ErrorContains(t, err, "config/consumerOffset.json: offset 0")
+	require.ErrorContains(t, err, "there is no .bak")
+	require.Nil(t, j)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config", "topics.json"), make([]byte, 40), 0o600))
+	j, err = r.RestoreConfig(t.Context())
+	require.ErrorIs(t, err, repair.ErrNoBackup, "the other file is restored all the same")
+	require.Equal(t, repair.Done, j.State)
+
+	require.NoError(t, os.WriteFile(damaged+".bak", make([]byte, 40), 0o600))
+	_, err = r.RestoreConfig(t.Context())
+	require.ErrorIs(t, err, repair.ErrNoBackup)
+	require.ErrorContains(t, err, "its .bak is not known to be good")
+}
+
 func TestRestoreTakesTheBackupOfADamagedFile(t *testing.T) {
 	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
 	const file = "config/consumerOffset.json"

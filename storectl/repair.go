@@ -105,6 +105,11 @@ of one topic or queue takes the place of that only; of a range of the log, its u
 The directory must not be open.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if same, err := sameFolder(args[0], from); err != nil {
+				return err
+			} else if same {
+				return fmt.Errorf("--from %s is DIR itself; want the directory that rebuild --to made", from)
+			}
 			made, err := mappedfile.OpenDir(from, &mappedfile.DirOptions{ReadOnly: true})
 			if err != nil {
 				return err
@@ -118,6 +123,19 @@ The directory must not be open.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the steps and change nothing")
 	_ = cmd.MarkFlagRequired("from")
 	return cmd
+}
+
+// sameFolder says whether two names lead to one folder.
+func sameFolder(one, other string) (bool, error) {
+	a, err := os.Stat(one)
+	if err != nil {
+		return false, err
+	}
+	b, err := os.Stat(other)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(a, b), nil
 }
 
 // repairing opens a directory that nobody else has open, and prints the journal that f gives.
@@ -145,6 +163,10 @@ func (a *app) repairing(dir string, dry bool, f func(*repair.Repair) (*repair.Jo
 	if errors.Is(err, repair.ErrNothing) {
 		fmt.Fprintln(a.errOut, "storectl:", err)
 		return nil
+	}
+	if errors.Is(err, repair.ErrNoBackup) { // the other files are restored
+		a.missing(err)
+		err = nil
 	}
 	if err != nil || j == nil {
 		return err
