@@ -132,6 +132,10 @@ func (j *Journal) finish(fsys mappedfile.FS) error {
 			return fmt.Errorf("step %d, %s %s: %w", i, s.Op, s.File, err)
 		}
 	}
+	var err error
+	if j.After, err = fingerprint(fsys); err != nil {
+		return err
+	}
 	return j.save(fsys, Done)
 }
 

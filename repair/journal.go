@@ -68,6 +68,8 @@ type Journal struct {
 	Kind   string `json:"kind"` // cut, skip, drop, restore, swap
 	State  State  `json:"state"`
 	Steps  []Step `json:"steps"`
+	// After is a hash of what the store was when the repair was done, "" in journals that do not say.
+	After string `json:"after,omitempty"`
 	// Next says what should be done when the repair is done, in words.
 	Next string `json:"next,omitempty"`
 }

@@ -30,7 +30,9 @@ type Repair struct {
 	lock io.Closer
 	// DryRun makes every repair decide its steps and change nothing.
 	DryRun bool
-	dry    bool // opened so
+	// Force has Undo take a repair back after which the store was changed. What was derived from the log must be made again then.
+	Force bool
+	dry   bool // opened so
 }
 
 var errDry = errors.New("opened for looking only")
@@ -133,7 +135,8 @@ func (r *Repair) Finish() (*Journal, error) {
 	return nil, ErrNothing
 }
 
-// Undo takes the last repair back that was not undone yet, be it whole or not. It returns ErrNothing when there is none.
+// Undo takes the last repair back that was not undone yet, be it whole or not. It returns ErrNothing when there is none, and an error
+// that matches [ErrOpened] when the store was changed since, unless Force is set.
 func (r *Repair) Undo() (*Journal, error) {
 	if r.dry {
 		return nil, errDry
@@ -143,9 +146,17 @@ func (r *Repair) Undo() (*Journal, error) {
 		return nil, err
 	}
 	for _, j := range slices.Backward(all) {
-		if j.State != Undone {
-			return j, j.undo(r.fsys)
+		if j.State == Undone {
+			continue
 		}
+		if err := j.unopened(r.fsys); errors.Is(err, ErrOpened) && r.Force {
+			if err := j.clearWay(r.fsys); err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, err
+		}
+		return j, j.undo(r.fsys)
 	}
 	return nil, ErrNothing
 }

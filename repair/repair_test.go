@@ -331,3 +331,30 @@ func TestADryRunChangesNothing(t *testing.T) {
 	require.NotEmpty(t, j.Steps)
 	require.Equal(t, before, golden.Snapshot(t, dir))
 }
+
+func TestUndoIsRefusedWhenTheStoreWasOpenedSince(t *testing.T) {
+	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+	checkpoint := filepath.Join(dir, "checkpoint")
+	before := content(t, dir)
+	r := open(t, dir)
+	cut := func(index int64) {
+		_, err := r.Cut(t.Context(), place(t, dir, "GoldenNormal", index))
+		require.NoError(t, err)
+	}
+	cut(3)
+	cut(2)
+	_, err := r.Undo()
+	require.NoError(t, err, "repairs themselves do not count")
+	require.NoError(t, os.WriteFile(checkpoint, make([]byte, 4096), 0o600)) // as a recovery does
+	_, err = r.Undo()
+	require.ErrorIs(t, err, repair.ErrOpened)
+	cut(2)
+	_, err = r.Undo()
+	require.NoError(t, err, "nothing has changed since that one")
+	_, err = r.Undo()
+	require.ErrorIs(t, err, repair.ErrOpened, "but since this one")
+	r.Force = true
+	_, err = r.Undo()
+	require.NoError(t, err)
+	require.Equal(t, before, content(t, dir), "also what had a new file in its way")
+}

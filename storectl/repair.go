@@ -17,13 +17,15 @@ import (
 )
 
 func (a *app) repair() *cobra.Command {
-	var undo, finish, list, dry bool
+	var undo, finish, list, dry, force bool
 	kinds := []string{"cut", "skip", "drop", "restore"}
 	cmd := &cobra.Command{
 		Use:   "repair DIR cut [OFFSET] | skip | drop | restore | --undo | --finish | --list",
 		Short: "Change what is wrong in a directory, with a journal that can take it back",
 		Long: `Change what is wrong in a directory. What is moved aside and what is written over goes into a journal,
-lost+found/repair.<number>, before anything changes; --undo brings every byte of it back.
+lost+found/repair.<number>, before anything changes; --undo brings every byte of it back. Undo comes before recover:
+when the directory was opened for writing since the repair, --undo refuses unless --force is given too, since queues,
+index and transactions then do not fit the log that comes back, and have to be made again (rebuild, or recover).
 
   cut [OFFSET]  end the commit log at the first damage, or at OFFSET, where a record begins or ends; with all that
                 points behind it
@@ -47,6 +49,8 @@ is gone on with by --finish or taken back by --undo. With --dry-run the steps ar
 				return errors.New("want one of cut, skip, drop, restore, --undo, --finish, --list")
 			case len(args) > 1 && !slices.Contains(kinds, args[1]):
 				return fmt.Errorf("%q: want %s", args[1], strings.Join(kinds, ", "))
+			case force && !undo:
+				return errors.New("--force goes with --undo")
 			case dry && len(args) < 2:
 				return errors.New("--dry-run goes with cut, skip, drop and restore")
 			case len(args) == 3 && args[1] != "cut":
@@ -55,6 +59,7 @@ is gone on with by --finish or taken back by --undo. With --dry-run the steps ar
 			return a.repairing(args[0], dry || list, func(r *repair.Repair) (*repair.Journal, error) {
 				switch {
 				case undo:
+					r.Force = force
 					return r.Undo()
 				case finish:
 					return r.Finish()
@@ -67,6 +72,7 @@ is gone on with by --finish or taken back by --undo. With --dry-run the steps ar
 	}
 	f := cmd.Flags()
 	f.BoolVar(&undo, "undo", false, "take the last repair back")
+	f.BoolVar(&force, "force", false, "with --undo: also when the directory was opened for writing since")
 	f.BoolVar(&finish, "finish", false, "do the rest of a repair that a crash ended")
 	f.BoolVar(&list, "list", false, "list the repairs of the directory")
 	f.BoolVar(&dry, "dry-run", false, "print the steps and change nothing")
