@@ -41,15 +41,17 @@ type plantedBug struct {
 	harm func(*call)
 	// where makes a history one in which the bug can show.
 	where func(*history)
+	// more is how many times as often as usual a history is cut, where recovery mends most of what the bug does.
+	more int
 }
 
 func plantedBugs() []plantedBug {
 	return []plantedBug{
 		{name: "skipped directory sync", harm: skip("commitlog", crashfs.OpSyncDir)},
 		{name: "msync a page too short", harm: shortSync("commitlog"), where: func(h *history) { h.opts.Write = mappedfile.Mapped }},
-		{name: "checkpoint before its data", harm: skip("consumequeue", crashfs.OpSyncRange), where: func(h *history) {
+		{name: "checkpoint before its data", more: 5, harm: skip("consumequeue", crashfs.OpSyncRange), where: func(h *history) {
 			h.opts.Recovery.VerifyBytes, h.opts.NoIndex, h.past, h.idle, h.long = 1, true, nil, true, 3
-			h.often = append(h.often, (*history).checkpoint, (*history).timePasses)
+			h.often = append(h.often, (*history).checkpoint, (*history).checkpoint, (*history).timePasses, (*history).timePasses)
 		}},
 		{name: "index not cut", harm: skip("index", crashfs.OpRemove), where: func(h *history) {
 			h.opts.NoIndex = false
@@ -77,7 +79,7 @@ func TestCrashImagesCatchPlantedBugs(t *testing.T) {
 			caught, planted, first := 0, 0, error(nil)
 			for seed := uint64(1); seed <= uint64(*crashBugs); seed++ {
 				var happened atomic.Bool
-				_, _, err := historyOf(t, seed, func(h *history) {
+				_, _, err := historyOf(t, seed, cutsPerSeed*max(1, bug.more), func(h *history) {
 					h.harm = append(h.harm, func(c *call) {
 						if bug.harm(c); c.skip {
 							happened.Store(true)

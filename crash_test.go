@@ -71,13 +71,13 @@ func imagesOf(t *testing.T, seed uint64, cut int, change func(*history)) (steps 
 	return steps, n, err
 }
 
-// historyOf runs the history of a seed several times and cuts the power at its end and at other steps, until something is
-// wrong. It says where it was cut last.
-func historyOf(t *testing.T, seed uint64, change func(*history)) (cut int, n tally, err error) {
+// historyOf runs the history of a seed several times and cuts the power at its end and at other steps, so many in all, until
+// something is wrong. It says where it was cut last.
+func historyOf(t *testing.T, seed uint64, cuts int, change func(*history)) (cut int, n tally, err error) {
 	cut = whole
 	steps, n, err := imagesOf(t, seed, cut, change)
 	rng := rand.New(rand.NewPCG(seed, 11))
-	for i := 0; err == nil && i < cutsPerSeed-1; i++ {
+	for i := 0; err == nil && i < cuts-1; i++ {
 		var more tally
 		cut = rng.IntN(steps + 1)
 		_, more, err = imagesOf(t, seed, cut, change)
@@ -103,7 +103,7 @@ func TestCrashImages(t *testing.T) {
 	}
 	var sum tally
 	for seed := uint64(1); sum.images < *crashImages; seed++ {
-		cut, n, err := historyOf(t, seed, nil)
+		cut, n, err := historyOf(t, seed, cutsPerSeed, nil)
 		sum.add(n)
 		if err != nil {
 			t.Errorf("%v\nreplay: go test -run '^TestCrashImages$' -crash.seed=%d -crash.step=%d .", err, seed, cut)
