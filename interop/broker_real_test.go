@@ -105,7 +105,7 @@ func besideOnBoth(t *testing.T, l wireLine, b *ourBroker, addrs []string, topic 
 	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.BrokerDriver")
 	client.do(t, "producer", both, "PG")
 	client.do(t, "send", "sync", topic, "both-", "64", "0")
-	require.Equal(t, int64(32), b.broker.Stats().Sent-before) // the producer takes all queues in turn; the rest is the other one's
+	shared(t, b.broker.Stats().Sent-before)
 	client.do(t, "push", "c1", both, "CGBOTH"+l.module, topic, "TagA,TagB", "cluster", "first")
 	bodies := map[string]bool{}
 	eventually(t, patience, client, "all of both", func() bool {
@@ -116,6 +116,13 @@ func besideOnBoth(t *testing.T, l wireLine, b *ourBroker, addrs []string, topic 
 	})
 	proved(t, l.version, mixed, "send sync", "push with tags")
 	return client
+}
+
+// shared wants both brokers to have a good part of 64 messages, of which ours got so many. The producer takes all queues in turn,
+// but goes on at the next broker when one is busy.
+func shared(t *testing.T, ours int64) {
+	t.Helper()
+	require.InDelta(t, 32, ours, 24)
 }
 
 // goBesideOnBoth is the same with the Go client.
@@ -135,7 +142,7 @@ func goBesideOnBoth(t *testing.T, b *ourBroker, addrs []string, topic string) {
 		want = append(want, goRow("both-", i))
 	}
 	require.NoError(t, p.Shutdown())
-	require.Equal(t, int64(32), b.broker.Stats().Sent-before)
+	shared(t, b.broker.Stats().Sent-before)
 	seen, c := startGoConsumer(t, "both", strings.Join(addrs, ";"), "CGBOTHGO", topic, "TagA||TagB")
 	eventually(t, patience, &javaProcess{log: &tail{}}, "all of both", func() bool { return len(seen.all()) >= len(want) })
 	require.ElementsMatch(t, want, seen.all())
