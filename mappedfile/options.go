@@ -93,8 +93,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.Mode < Mapped || r.Mode > Staged {
 		errs = append(errs, fmt.Errorf("unknown write mode %d", r.Mode))
 	}
-	if r.Step < 0 || r.Populate < 0 || r.StageEvery < 0 || r.StageSize < 0 {
-		errs = append(errs, errors.New("negative Step, Populate, StageEvery or StageSize"))
+	if r.Step < 0 || r.Populate < 0 || r.HeadLast < 0 || r.StageEvery < 0 || r.StageSize < 0 {
+		errs = append(errs, errors.New("negative Step, Populate, HeadLast, StageEvery or StageSize"))
 	}
 	if len(errs) > 0 {
 		return r, fmt.Errorf("mappedfile options: %w", errors.Join(errs...))

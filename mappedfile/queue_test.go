@@ -299,6 +299,8 @@ func TestOffsetsBeyondFourGigabytes(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	_, err := mappedfile.Open(memfs.New(), "log", nil)
 	require.ErrorContains(t, err, "segment size 0")
+	_, err = mappedfile.Open(memfs.New(), "log", &mappedfile.Options{SegmentSize: 1, HeadLast: -1})
+	require.ErrorContains(t, err, "negative")
 	_, err = mappedfile.Open(memfs.New(), "log", &mappedfile.Options{SegmentSize: 1, Reserve: 9, Mode: -1, Step: -1})
 	for _, want := range []string{"way to reserve 9", "write mode -1", "negative"} {
 		require.ErrorContains(t, err, want)
