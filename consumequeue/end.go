@@ -129,7 +129,7 @@ func searchEnd(f mappedfile.File, b []byte, size int64) (from, end int64, untidy
 		if err == nil {
 			err = readZeroed(f, b[:UnitSize], int64(i)*UnitSize)
 		}
-		return err != nil || allZero(b[:UnitSize])
+		return err != nil || mappedfile.AllZero(b[:UnitSize])
 	}))
 	if err != nil {
 		return 0, 0, false, err
@@ -149,7 +149,7 @@ func firstBad(f io.ReaderAt, b []byte, from, to int64) (bad int64, untidy bool, 
 	for ; from < to && decode(b).Valid(); b = b[UnitSize:] {
 		from++
 	}
-	return from, !allZero(b), nil
+	return from, !mappedfile.AllZero(b), nil
 }
 
 // readZeroed fills b from a file; what the file lacks is zero.

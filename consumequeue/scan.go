@@ -136,7 +136,7 @@ func (w *window) unit(pos, n int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case allZero(b):
+	case mappedfile.AllZero(b):
 		return nil, nil
 	case left < n:
 		return nil, w.corrupt(pos, fmt.Errorf("%w: a unit of %d bytes, cut after %d", errShort, n, left))
@@ -166,13 +166,4 @@ func (w *window) bytes(pos, n int64) ([]byte, error) {
 
 func (w *window) corrupt(pos int64, err error) error {
 	return &mappedfile.CorruptError{File: w.file, Offset: pos, Err: err}
-}
-
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
 }

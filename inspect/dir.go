@@ -17,7 +17,7 @@ import (
 const (
 	commitLogDir   = recovery.CommitLogDir
 	queueDir       = recovery.QueueDir
-	extDir         = "consumequeue_ext"
+	extDir         = recovery.ExtensionDir
 	batchQueueDir  = recovery.BatchQueueDir
 	indexDir       = recovery.IndexDir
 	transactionDir = "transaction"

@@ -16,7 +16,7 @@ func allocateByWriting(f *os.File, off, n int64) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if allZero(buf[:got]) {
+		if AllZero(buf[:got]) {
 			if _, err := f.WriteAt(zeros[:size], off); err != nil {
 				return err
 			}

@@ -173,7 +173,7 @@ func findNonZero(f File, from, to int64) (lo, hi int64, err error) {
 			}
 		}
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
-		if !allZero(buf[:n]) {
+		if !AllZero(buf[:n]) {
 			if lo < 0 {
 				lo = off
 			}
@@ -190,7 +190,8 @@ func findNonZero(f File, from, to int64) (lo, hi int64, err error) {
 	return lo, hi, nil
 }
 
-// allZero compares b with itself, moved by one, which is many times faster than a loop over the bytes.
-func allZero(b []byte) bool {
+// AllZero says whether b holds nothing but zeros. It compares b with itself, moved by one, which is many times faster than a
+// loop over the bytes.
+func AllZero(b []byte) bool {
 	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }

@@ -34,10 +34,7 @@ func (p *Producer) checkTopic(topic string) error {
 		return fmt.Errorf("%w: topic %q has other characters than letters, digits and %% | - _", ErrInvalidMessage, topic)
 	case topic == p.opts.DefaultTopic:
 		return fmt.Errorf("%w: topic %s only says who creates topics", ErrInvalidMessage, topic)
-	}
-	switch topic {
-	case "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
-		"SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT":
+	case client.BrokersOwn(topic):
 		return fmt.Errorf("%w: topic %s is the system's own", ErrInvalidMessage, topic)
 	}
 	return nil

@@ -105,7 +105,7 @@ func copyBytes(fsys mappedfile.FS, src io.ReaderAt, off, n int64, to string) (er
 		if got, err := src.ReadAt(part, off+at); got < len(part) {
 			return errors.Join(io.ErrUnexpectedEOF, err)
 		}
-		if !allZero(part) {
+		if !mappedfile.AllZero(part) {
 			if _, err := dst.WriteAt(part, at); err != nil {
 				return err
 			}
@@ -113,15 +113,6 @@ func copyBytes(fsys mappedfile.FS, src io.ReaderAt, off, n int64, to string) (er
 		at += int64(len(part))
 	}
 	return dst.Sync()
-}
-
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // finish does all steps, those that were done before the crash too.

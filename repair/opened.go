@@ -65,32 +65,29 @@ func (j *Journal) clearWay(fsys mappedfile.FS) error {
 // and files that begin with a dot do not count.
 func fingerprint(fsys mappedfile.FS) (string, error) {
 	h := fnv.New128a()
-	if err := addFiles(h, fsys, "."); err != nil {
+	err := fs.WalkDir(readFS{fsys}, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // gone meanwhile
+			return nil
+		case err != nil || name == ".":
+			return err
+		case name == recovery.LostAndFound, name == recovery.LockFile, strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !e.Type().IsRegular():
+			return nil
+		}
+		if err := addFile(h, fsys, name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-func addFiles(h io.Writer, fsys mappedfile.FS, dir string) error {
-	entries, err := fsys.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		switch {
-		case name == recovery.LostAndFound, name == recovery.LockFile, strings.HasPrefix(e.Name(), "."):
-			continue
-		case e.IsDir():
-			err = addFiles(h, fsys, name)
-		case e.Type().IsRegular():
-			err = addFile(h, fsys, name)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 func addFile(h io.Writer, fsys mappedfile.FS, name string) (err error) {

@@ -16,10 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rocketstore/rocketstore"
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/producer"
+	"github.com/rocketstore/rocketstore/recovery"
 )
 
 // importHelp is what the help of import says of brokers.
@@ -317,12 +319,10 @@ const (
 // ownTopics are the topics that only a broker writes to.
 func ownTopics() []string {
 	return []string{
-		scheduleTopic, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "SELF_TEST_TOPIC",
+		recovery.ScheduleTopic, rocketstore.HalfTopicName, rocketstore.OpTopicName, rocketstore.GiveUpTopicName, "SELF_TEST_TOPIC",
 		"OFFSET_MOVED_EVENT", "TBW102",
 	}
 }
-
-const scheduleTopic = "SCHEDULE_TOPIC_XXXX"
 
 // doneMarks are properties that would make a broker do again what was done to the message, or that it makes itself.
 func doneMarks() []string {
@@ -339,7 +339,7 @@ func (i *brokerImport) message(r *commitlog.Record) (m *message.Message, queue i
 	m = &message.Message{Topic: string(r.Topic), Flag: r.Flag, BornTimestamp: r.BornTimestamp, Properties: message.Properties(r.Properties)}
 	queue = r.QueueID
 	level := m.Property(message.PropertyDelay)
-	if m.Topic == scheduleTopic && i.delayed {
+	if m.Topic == recovery.ScheduleTopic && i.delayed {
 		id, err := strconv.ParseInt(m.Property(message.PropertyRealQueueID), 10, 32)
 		if topic := m.Property(message.PropertyRealTopic); topic != "" && err == nil {
 			m.Topic, queue = topic, int32(id)

@@ -16,6 +16,7 @@ import (
 	"github.com/rocketstore/rocketstore/inspect"
 	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/recovery"
 )
 
 // sentRow is what an import into brokers prints.
@@ -228,7 +229,7 @@ func TestAnImportSendsDelayedMessagesOnRequest(t *testing.T) {
 	require.Equal(t, map[string]int64{ofSystem: 1}, left[0].LeftOut)
 	sent, _, _ := rows[importedRow](t, "import", "-n", ns, input, "--delayed")
 	require.EqualValues(t, 1, sent[0].Sent)
-	waits := recordsOf(t, to, scheduleTopic)
+	waits := recordsOf(t, to, recovery.ScheduleTopic)
 	require.Len(t, waits, 1)
 	require.EqualValues(t, 17, waits[0].QueueID)
 	require.Equal(t, "T", string(message.Lookup(waits[0].Properties, message.PropertyRealTopic)))

@@ -31,13 +31,7 @@ func (a *app) seen(d *inspect.Dir, at time.Time) {
 	switch {
 	case d.Clean():
 	case a.json:
-		a.note(struct {
-			Looked struct {
-				At int64 `json:"at"` // ms
-			} `json:"looked"`
-		}{struct {
-			At int64 `json:"at"`
-		}{at.UnixMilli()}})
+		a.note(map[string]map[string]int64{"looked": {"at": at.UnixMilli()}}) // ms
 	default:
 		fmt.Fprintf(a.errOut, "looked at %s: not stopped cleanly, or running\n", clock(at.UnixMilli()))
 	}

@@ -8,14 +8,23 @@ const (
 	DLQPrefix   = "%DLQ%"
 )
 
+// BrokersOwn says whether a topic is one to which only brokers write.
+func BrokersOwn(topic string) bool {
+	switch topic {
+	case "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
+		"SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT":
+		return true
+	}
+	return false
+}
+
 // SystemTopic says whether a topic belongs to the brokers or the clients themselves; a namespace does not touch it.
 func SystemTopic(topic string) bool {
 	switch topic {
-	case "TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRACE_TOPIC",
-		"RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT":
+	case "TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC":
 		return true
 	}
-	return strings.HasPrefix(topic, "rmq_sys_")
+	return BrokersOwn(topic) || strings.HasPrefix(topic, "rmq_sys_")
 }
 
 // Namespace is put before topics and groups; "" changes nothing.
