@@ -38,19 +38,21 @@ type Broker struct {
 	unique  *uniqueIDs
 	flows   *flows
 
-	current   atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
-	host      atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
-	workers   chan struct{}                // one token for each send that is worked on; nil: no limit
-	sends     atomic.Int64                 // under way
-	pullBytes atomic.Int64                 // of answers to pulls that are not yet handed to the network
-	figures   figures
-	ready     atomic.Bool // all of the fields above are set
-	noChecks  atomic.Bool // producers are not asked for their transactions
-	meter     meter
-	began     time.Time
-	configMu  sync.Mutex   // held by updateConfig
-	ended     atomic.Int64 // when the last send ended, or the first of those under way began; ns since 1970
-	acl       *acl         // nil: everybody may do everything
+	current atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
+	host    atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
+	workers chan struct{}                // one token for each send that is worked on; nil: no limit
+	// quickSends: nothing that a send has to wait for is configured. Set by New.
+	quickSends bool
+	sends      atomic.Int64 // under way
+	pullBytes  atomic.Int64 // of answers to pulls that are not yet handed to the network
+	figures    figures
+	ready      atomic.Bool // all of the fields above are set
+	noChecks   atomic.Bool // producers are not asked for their transactions
+	meter      meter
+	began      time.Time
+	configMu   sync.Mutex   // held by updateConfig
+	ended      atomic.Int64 // when the last send ended, or the first of those under way began; ns since 1970
+	acl        *acl         // nil: everybody may do everything
 
 	start  sync.Once // starts the timers
 	ctx    context.Context
@@ -78,6 +80,7 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 	if opts.SendWorkers > 0 {
 		b.workers = make(chan struct{}, opts.SendWorkers)
 	}
+	b.quickSends = opts.Store.Sync != rocketstore.SyncGroup && b.workers == nil && opts.Hooks.Before == nil && opts.Hooks.After == nil
 	b.began = time.Now()
 	b.current.Store(&b.opts)
 	if opts.ACL {
@@ -122,7 +125,7 @@ func (b *Broker) prepare() error {
 	}
 	// The limit of requests at once is our own: the network layer would answer any of them with an error, which code 14 must not have.
 	b.net, err = remoting.NewServer(&remoting.ServerOptions{
-		Handler: b.handle, Inline: keepsOrder, OnClose: b.connectionLost, TLS: encryption, MaxFrame: b.opts.MaxFrame, MaxConns: b.opts.MaxConns,
+		Handler: b.handle, Place: b.placeOf, OnClose: b.connectionLost, TLS: encryption, MaxFrame: b.opts.MaxFrame, MaxConns: b.opts.MaxConns,
 		Idle: b.opts.Idle, MaxInFlight: 1 << 30, MaxInFlightPerConn: 256, Logger: b.opts.Logger,
 	})
 	if err != nil {

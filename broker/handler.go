@@ -54,9 +54,23 @@ func operationOf(code int32) operation {
 	return adminOperation(code)
 }
 
-// keepsOrder says which requests must not be overtaken by a later one of their connection: a client that gives a queue back stores
-// where it was, waits for no answer, and may ask for that offset, or store another, at once.
-func keepsOrder(code int32) bool { return code == remoting.UpdateConsumerOffset }
+// maxQuickSend is the largest body, bytes, of a send that is worked on before the next request of its connection is read.
+const maxQuickSend = 32 << 10
+
+// placeOf says where a request is worked on. Some must not be overtaken: a client that gives a queue back stores where it was, waits for
+// no answer, and may ask for that offset, or store another, at once. And a send that waits neither for the disk nor for a worker nor for
+// an embedder's hook takes less time than waking a goroutine for it.
+func (b *Broker) placeOf(req *remoting.Command) remoting.Place {
+	switch req.Code {
+	case remoting.UpdateConsumerOffset:
+		return remoting.InOrder
+	case remoting.SendMessage, remoting.SendMessageV2, remoting.SendBatchMessage:
+		if b.quickSends && len(req.Body) <= maxQuickSend {
+			return remoting.Quick
+		}
+	}
+	return remoting.Apart
+}
 
 // handle answers one request.
 func (b *Broker) handle(ctx context.Context, c *remoting.Conn, req *remoting.Command) *remoting.Command {

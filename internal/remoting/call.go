@@ -31,7 +31,7 @@ func (c *Conn) Start(ctx context.Context, req *Command) (*Pending, error) {
 	c.pending[p.opaque] = p
 	c.mu.Unlock()
 	r.Opaque, r.Flag = p.opaque, r.Flag&^(FlagResponse|FlagOneway)
-	end, err := c.out.put(ctx, &r)
+	end, err := c.out.put(ctx, &r, true)
 	if err != nil {
 		c.forget(p)
 		return nil, c.notSent(&r, err)
@@ -112,7 +112,7 @@ func (c *Conn) Oneway(ctx context.Context, req *Command) error {
 	c.opaque++
 	r.Opaque = c.opaque
 	c.mu.Unlock()
-	if _, err := c.out.put(ctx, &r); err != nil {
+	if _, err := c.out.put(ctx, &r, true); err != nil {
 		return c.notSent(&r, err)
 	}
 	return nil

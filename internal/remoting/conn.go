@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -37,6 +36,10 @@ type Conn struct {
 	cancel     context.CancelFunc
 	writerDone chan struct{} // closed when the writing goroutine ended
 	finished   chan struct{} // closed when both ended, the handlers returned and onClose was called
+	ended      chan error    // what the reading goroutine says that ended in place of the first
+	here       here          // the reading goroutine's handler
+	detached   atomic.Int32  // handlers whose goroutine does not read any more
+	unsent     bool          // answerHere has left something in the buffer; the reading goroutine's own
 	handlers   sync.WaitGroup
 	slots      chan struct{} // one token per request being handled
 
@@ -51,8 +54,8 @@ type Conn struct {
 // connOptions are shared by the connections of one server or client.
 type connOptions struct {
 	handler      Handler
-	sequential   bool // requests are handled one by one, in order
-	inline       func(code int32) bool
+	sequential   bool                     // requests are handled one by one, in order
+	place        func(req *Command) Place // nil: each apart
 	maxFrame     int
 	maxInFlight  int // per connection
 	writeBuffer  int
@@ -61,6 +64,7 @@ type connOptions struct {
 	writeTimeout time.Duration
 	onClose      func(*Conn)
 	workers      *workers // nil: each request has a goroutine of its own
+	relief       *relief  // nil without place
 	log          *slog.Logger
 }
 
@@ -69,9 +73,14 @@ type limits struct {
 	maxRequests, maxBytes int64
 	maxWaiting            int64        // 0: no limit
 	requests, bytes       atomic.Int64 // being handled; held by large frames
+	reads                 atomic.Int64 // bytes of large buffers to read into
 	waiting               atomic.Int64 // bytes that wait to be written
 	handled, frameErrors  atomic.Int64 // ever
 }
+
+// maxLargeReads is what the large buffers of one server or client hold together, bytes. Who comes when they are given away reads
+// into a small one.
+const maxLargeReads = 64 << 20
 
 // add raises v by n unless that exceeds limit.
 func add(v *atomic.Int64, n, limit int64) bool {
@@ -85,14 +94,16 @@ func add(v *atomic.Int64, n, limit int64) bool {
 func newConn(ctx context.Context, nc net.Conn, o *connOptions, l *limits) *Conn {
 	c := &Conn{
 		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer, &l.waiting, cmp.Or(l.maxWaiting, math.MaxInt64)),
-		writerDone: make(chan struct{}), finished: make(chan struct{}),
+		writerDone: make(chan struct{}), finished: make(chan struct{}), ended: make(chan error, 1),
 		slots: make(chan struct{}, o.maxInFlight), pending: map[int32]*Pending{},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.src = &source{nc: nc, opts: o, born: time.Now()}
 	c.src.touch()
 	c.frames = NewFrameReader(c.src, o.maxFrame)
+	c.src.flush = c.flush
 	c.frames.take = func(bytes int) bool { return add(&l.bytes, int64(bytes), l.maxBytes) }
+	c.frames.room = func(bytes int) bool { return add(&l.reads, int64(bytes), maxLargeReads) }
 	return c
 }
 
@@ -102,6 +113,10 @@ func (c *Conn) run() {
 	stop := context.AfterFunc(c.ctx, func() { c.shut(ErrClosed) }) // the owner's context ended
 	defer stop()
 	err := c.readLoop()
+	if errors.Is(err, errRelieved) {
+		err = <-c.ended
+	}
+	c.flush() // the answers to what came before a frame that is none
 	if !errors.Is(err, errDraining) {
 		c.shut(err)
 	}
@@ -110,6 +125,7 @@ func (c *Conn) run() {
 	<-c.writerDone
 	c.shut(err)
 	c.out.forget()
+	c.frames.close()
 	if c.opts.onClose != nil {
 		c.opts.onClose(c)
 	}
@@ -166,12 +182,16 @@ func (c *Conn) RemoteAddrPort() netip.AddrPort {
 // Respond sends a late answer to req: one for which the handler returned nil. It returns when the answer is in the
 // connection's buffer.
 func (c *Conn) Respond(ctx context.Context, req, resp *Command) error {
+	return c.respond(ctx, req, resp, true)
+}
+
+func (c *Conn) respond(ctx context.Context, req, resp *Command, wake bool) error {
 	if req.IsOneway() {
 		return nil
 	}
 	r := *resp
 	r.Opaque, r.Codec, r.Flag = req.Opaque, req.Codec, r.Flag|FlagResponse
-	_, err := c.out.put(ctx, &r)
+	_, err := c.out.put(ctx, &r, wake)
 	return err
 }
 
@@ -182,9 +202,12 @@ func (c *Conn) readLoop() error {
 		if err := c.frames.wait(); err != nil {
 			return err
 		}
+		if c.src.rested {
+			c.frames.shrink()
+		}
 		c.src.expect()
 		before := c.frames.taken
-		frame, err := c.frames.next()
+		frame, lent, err := c.frames.next()
 		held := c.frames.taken - before
 		var cmd *Command
 		if err == nil {
@@ -197,18 +220,94 @@ func (c *Conn) readLoop() error {
 			}
 			return err
 		}
-		if cmd.IsResponse() {
-			c.settle(cmd)
-			c.limits.bytes.Add(-held)
-		} else if !c.dispatch(cmd, held) {
-			return c.ctx.Err()
+		if err := c.take(cmd, lent, held); err != nil {
+			return err
 		}
+	}
+}
+
+// take brings a command that was read to where it belongs; its body is lent if it lies in the buffer. Held bytes are given back after it.
+func (c *Conn) take(cmd *Command, lent bool, held int64) error {
+	place := c.placeOf(cmd)
+	if lent && place == Apart {
+		cmd.own()
+	}
+	switch {
+	case cmd.IsResponse():
+		c.settle(cmd)
+		c.limits.bytes.Add(-held)
+	case place == InOrder:
+		c.limits.handled.Add(1)
+		c.answerHere(cmd, c.handle(cmd))
+		c.limits.bytes.Add(-held)
+	case place == Quick:
+		relieved := c.serveQuick(cmd)
+		c.limits.bytes.Add(-held)
+		c.handlers.Done() // the connection may end now
+		if relieved {
+			return errRelieved
+		}
+	case !c.dispatch(cmd, held):
+		return c.ctx.Err()
+	}
+	return nil
+}
+
+func (c *Conn) placeOf(cmd *Command) Place {
+	if c.opts.place == nil || cmd.IsResponse() {
+		return Apart
+	}
+	place := c.opts.place(cmd)
+	if place == Quick && c.detached.Load() > 0 {
+		return Apart
+	}
+	return place
+}
+
+// answerHere leaves an answer in the buffer. It waits with those of the requests that have been read already, and leaves with them
+// before more is read: one write for what came in one read.
+func (c *Conn) answerHere(req, resp *Command) {
+	c.answer(req, resp, false)
+	c.unsent = true
+}
+
+// serveQuick lets the handler answer a request on the reading goroutine. It reports whether another goroutine has read on meanwhile. The
+// caller takes it off the handlers.
+func (c *Conn) serveQuick(req *Command) (relieved bool) {
+	c.limits.handled.Add(1)
+	c.handlers.Add(1)
+	turn := c.here.turn.Add(1)
+	c.opts.relief.noted()
+	resp := c.handle(req)
+	if !c.here.turn.CompareAndSwap(turn, turn+1) {
+		c.answer(req, resp, true)
+		c.detached.Add(-1)
+		return true
+	}
+	c.answerHere(req, resp)
+	return false
+}
+
+// flush writes what answerHere has left in the buffer, before the reading goroutine waits for more.
+func (c *Conn) flush() {
+	if !c.unsent {
+		return
+	}
+	c.unsent = false
+	b := c.out.grab()
+	if b == nil {
+		return
+	}
+	err := c.write(b)
+	c.out.release(b)
+	if err != nil {
+		c.unwritable(err)
 	}
 }
 
 // dispatch hands a request to the handler; held bytes are given back after it. It reports false when the connection ended.
 func (c *Conn) dispatch(req *Command, held int64) bool {
-	if c.opts.sequential || c.opts.inline != nil && c.opts.inline(req.Code) {
+	if c.opts.sequential {
 		c.serve(req)
 		c.limits.bytes.Add(-held)
 		return true
@@ -222,7 +321,7 @@ func (c *Conn) dispatch(req *Command, held int64) bool {
 	if !add(&c.limits.requests, 1, c.limits.maxRequests) {
 		<-c.slots
 		c.limits.bytes.Add(-held)
-		c.answer(req, req.Refuse(SystemBusy, "[OVERLOAD]more than %d requests at once", c.limits.maxRequests))
+		c.answer(req, req.Refuse(SystemBusy, "[OVERLOAD]more than %d requests at once", c.limits.maxRequests), true)
 		return true
 	}
 	c.handlers.Add(1)
@@ -233,11 +332,7 @@ func (c *Conn) dispatch(req *Command, held int64) bool {
 // serve lets the handler answer one request.
 func (c *Conn) serve(req *Command) {
 	c.limits.handled.Add(1)
-	if c.opts.handler == nil {
-		c.answer(req, NotSupported(req))
-		return
-	}
-	c.answer(req, c.handle(req))
+	c.answer(req, c.handle(req), true)
 }
 
 // NotSupported is the answer to a request code that nobody serves.
@@ -246,6 +341,9 @@ func NotSupported(req *Command) *Command {
 }
 
 func (c *Conn) handle(req *Command) (resp *Command) {
+	if c.opts.handler == nil {
+		return NotSupported(req)
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			c.opts.log.Error("handler panic", "code", req.Code, "peer", c.RemoteAddr(), "panic", v, "stack", string(debug.Stack()))
@@ -255,14 +353,14 @@ func (c *Conn) handle(req *Command) (resp *Command) {
 	return c.opts.handler(c.ctx, c, req)
 }
 
-// answer sends resp, or says in its place that it cannot be encoded.
-func (c *Conn) answer(req, resp *Command) {
+// answer sends resp, or says in its place that it cannot be encoded. With wake the writer is told to write it.
+func (c *Conn) answer(req, resp *Command, wake bool) {
 	if resp == nil || req.IsOneway() {
 		return
 	}
-	err := c.Respond(c.ctx, req, resp)
+	err := c.respond(c.ctx, req, resp, wake)
 	if errors.Is(err, ErrFrame) {
-		err = c.Respond(c.ctx, req, req.Refuse(SystemError, "%v", err))
+		err = c.respond(c.ctx, req, req.Refuse(SystemError, "%v", err), wake)
 	}
 	if err != nil && c.ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 		c.opts.log.Warn("answer dropped", "code", req.Code, "peer", c.RemoteAddr(), "err", err)
@@ -328,89 +426,4 @@ func (c *Conn) write(b []byte) error {
 		b = b[n:]
 	}
 	return nil
-}
-
-// source reads from the network under the deadlines of a connection: between frames the idle time since something
-// went either way, within a frame a fixed time from its start.
-type source struct {
-	nc       net.Conn
-	opts     *connOptions
-	born     time.Time // with its monotonic reading, so that a change of the clock closes nothing
-	frame    bool      // a frame has begun
-	deadline time.Time // of that frame; zero until more of it has to be read
-	stopping atomic.Bool
-	last     atomic.Int64 // when something was read or written, nanoseconds since born
-	end      atomic.Int64 // when reading ends whatever comes, nanoseconds since born; 0: not
-}
-
-func (s *source) touch()  { s.last.Store(int64(time.Since(s.born))) }
-func (s *source) await()  { s.frame = false }
-func (s *source) expect() { s.frame, s.deadline = true, time.Time{} }
-
-// stop ends the reading, now and for ever.
-func (s *source) stop() {
-	s.stopping.Store(true)
-	_ = s.nc.SetReadDeadline(time.Unix(1, 0)) // fails only when it is closed already
-}
-
-// hurry ends the reading after a while, or when nothing more is there.
-func (s *source) hurry() {
-	s.end.Store(int64(time.Since(s.born) + lingering))
-	_ = s.nc.SetReadDeadline(s.born.Add(time.Duration(s.end.Load()))) // fails only when it is closed already
-}
-
-// Read implements io.Reader.
-func (s *source) Read(p []byte) (int, error) {
-	for {
-		end := s.end.Load()
-		until := s.until()
-		if end != 0 {
-			until = s.born.Add(time.Duration(end))
-		}
-		if err := s.nc.SetReadDeadline(until); err != nil {
-			return 0, err
-		}
-		if s.stopping.Load() {
-			return 0, errDraining
-		}
-		if s.end.Load() != end {
-			continue // its deadline was just overwritten
-		}
-		n, err := s.nc.Read(p)
-		if n > 0 {
-			s.touch()
-			return n, nil
-		}
-		switch {
-		case s.stopping.Load():
-			return 0, errDraining
-		case s.end.Load() != end:
-		case end != 0 && errors.Is(err, os.ErrDeadlineExceeded):
-			return 0, fmt.Errorf("%w: nothing can be written", ErrClosed)
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return 0, noProgress(err)
-		case s.frame:
-			return 0, fmt.Errorf("%w: a frame did not end within %v", ErrSlow, s.opts.frameTimeout)
-		case !s.until().After(until):
-			return 0, fmt.Errorf("%w: %v", ErrIdle, s.opts.idle)
-		}
-	}
-}
-
-func noProgress(err error) error {
-	if err == nil {
-		return io.ErrNoProgress
-	}
-	return err
-}
-
-// until is the deadline of the next read.
-func (s *source) until() time.Time {
-	if !s.frame {
-		return s.born.Add(time.Duration(s.last.Load()) + s.opts.idle)
-	}
-	if s.deadline.IsZero() {
-		s.deadline = time.Now().Add(s.opts.frameTimeout)
-	}
-	return s.deadline
 }

@@ -29,7 +29,8 @@
 //
 // A [Conn] has one goroutine that reads and one that writes. What is sent is encoded into the connection's buffer before
 // the call returns, so the caller's body may be reused, and frames leave in the order of those calls. Requests that come in
-// go to a [Handler], in order on the reading goroutine or each on one of its own. A connection is closed when nothing
+// go to a [Handler], in order on the reading goroutine or each on one of its own. Of the first kind the answers to what came in one
+// read leave in one write, and when such a handler takes long, another goroutine reads on ([Place]). A connection is closed when nothing
 // went either way for the idle time, when a frame that began does not end in time, when the peer does not read what it
 // asked for, and at the first byte that cannot be a frame. Memory per connection is bounded: a claimed length is not
 // allocated before its bytes came.

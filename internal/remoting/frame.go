@@ -1,11 +1,9 @@
 package remoting
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 )
 
@@ -80,82 +78,4 @@ func DecodeFrame(b []byte) (*Command, error) {
 		c.Body = nil
 	}
 	return c, nil
-}
-
-// FrameReader reads commands from a stream.
-type FrameReader struct {
-	r   *bufio.Reader
-	max int
-	// take is asked before a buffer grows beyond its first step; a false ends the frame with errOverload.
-	take  func(bytes int) bool
-	taken int64 // bytes ever granted by take
-}
-
-// NewFrameReader returns a reader of frames whose L is at most maxFrame, [MaxFrame] if that is 0.
-func NewFrameReader(r io.Reader, maxFrame int) *FrameReader {
-	if maxFrame <= 0 {
-		maxFrame = MaxFrame
-	}
-	return &FrameReader{r: bufio.NewReaderSize(r, 4096), max: maxFrame}
-}
-
-// Next reads one command. At the end of the stream it returns io.EOF between two frames and io.ErrUnexpectedEOF within
-// one. Errors about the bytes match [ErrFrame].
-func (f *FrameReader) Next() (*Command, error) {
-	frame, err := f.next()
-	if err != nil {
-		return nil, err
-	}
-	return DecodeFrame(frame)
-}
-
-// wait returns when a byte is there.
-func (f *FrameReader) wait() error {
-	_, err := f.r.Peek(1)
-	return err
-}
-
-// next reads the bytes behind one length.
-func (f *FrameReader) next() ([]byte, error) {
-	head, err := f.r.Peek(4)
-	switch {
-	case err == io.EOF && len(head) > 0:
-		return nil, io.ErrUnexpectedEOF
-	case err != nil:
-		return nil, err
-	}
-	length := int32(binary.BigEndian.Uint32(head))
-	if _, err := f.r.Discard(len(head)); err != nil {
-		return nil, err
-	}
-	if length < 4 || int64(length) > int64(f.max) {
-		return nil, fmt.Errorf("%w: length %d is not 4 to %d", ErrFrame, length, f.max)
-	}
-	return f.body(int(length))
-}
-
-// firstStep is what a frame may allocate for its length alone. More is allocated as bytes come in.
-const firstStep = 64 << 10
-
-// errOverload says that the frames being read hold all the memory that they may.
-var errOverload = errors.New("too many large frames at once")
-
-func (f *FrameReader) body(length int) ([]byte, error) {
-	b := make([]byte, min(length, firstStep))
-	for filled := 0; ; {
-		n, err := io.ReadFull(f.r, b[filled:])
-		filled += n
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil || filled == length {
-			return b, err
-		}
-		more := min(length-filled, len(b))
-		if f.take != nil && !f.take(more) {
-			return nil, errOverload
-		}
-		f.taken += int64(more)
-		b = append(make([]byte, 0, filled+more), b...)[:filled+more]
-	}
 }

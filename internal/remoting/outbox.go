@@ -18,6 +18,8 @@ type outbox struct {
 	large  sync.Pool     // *[]byte that are too large to be kept for long: the garbage collector takes them from an idle connection
 	queued int64         // bytes ever put
 	room   chan struct{} // closed when buf is taken; nil if nobody waits
+	taken  bool          // the writer writes what it took; it looks again after that
+	lent   bool          // the reading goroutine writes what it grabbed
 	ending bool          // no more puts; the writer ends when buf is empty
 	err    error         // set by close: why nothing goes out any more
 
@@ -38,10 +40,11 @@ func newOutbox(limit int, total *atomic.Int64, most int64) *outbox {
 	return &outbox{limit: limit, wake: make(chan struct{}, 1), total: total, most: most}
 }
 
-// put encodes c behind what is there and returns the position behind it, in bytes ever put.
-func (o *outbox) put(ctx context.Context, c *Command) (end int64, err error) {
+// put encodes c behind what is there and returns the position behind it, in bytes ever put. Without wake the writer is not told:
+// the caller will call grab.
+func (o *outbox) put(ctx context.Context, c *Command, wake bool) (end int64, err error) {
 	for {
-		room, end, err := o.tryPut(c)
+		room, end, err := o.tryPut(c, wake)
 		if room == nil {
 			return end, err
 		}
@@ -54,7 +57,7 @@ func (o *outbox) put(ctx context.Context, c *Command) (end int64, err error) {
 }
 
 // tryPut returns a channel to wait on if there is no room.
-func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error) {
+func (o *outbox) tryPut(c *Command, wake bool) (room <-chan struct{}, end int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
@@ -67,6 +70,7 @@ func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error)
 		if o.room == nil {
 			o.room = make(chan struct{})
 		}
+		o.signal() // it may not have been told of what fills it
 		return o.room, 0, nil
 	}
 	before := len(o.buf)
@@ -75,7 +79,9 @@ func (o *outbox) tryPut(c *Command) (room <-chan struct{}, end int64, err error)
 	}
 	o.queued += int64(len(o.buf) - before)
 	o.total.Add(int64(len(o.buf) - before))
-	o.signal()
+	if wake {
+		o.signal()
+	}
 	return nil, o.queued, nil
 }
 
@@ -93,10 +99,16 @@ func (o *outbox) take() (b []byte, done bool) {
 	if o.err != nil {
 		return nil, true
 	}
-	if len(o.buf) == 0 { // it keeps its buffer
-		return nil, o.ending
+	if len(o.buf) == 0 || o.lent { // it keeps its buffer
+		return nil, o.ending && !o.lent
 	}
-	b = o.buf
+	o.taken = true
+	return o.cut(), false
+}
+
+// cut takes all that is there. The caller holds mu.
+func (o *outbox) cut() []byte {
+	b := o.buf
 	o.buf, o.spare = o.spare[:0], nil
 	if len(b) > keepBuffer && o.buf == nil {
 		if large, ok := o.large.Get().(*[]byte); ok {
@@ -104,13 +116,41 @@ func (o *outbox) take() (b []byte, done bool) {
 		}
 	}
 	o.freeWaiters()
-	return b, false
+	return b
+}
+
+// grab gives the reading goroutine what is there, to write it in the writer's place; nil when that is at it.
+func (o *outbox) grab() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.taken || o.err != nil || len(o.buf) == 0 {
+		return nil
+	}
+	o.lent = true
+	return o.cut()
+}
+
+// release returns a buffer of grab.
+func (o *outbox) release(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lent = false
+	o.keep(b)
+	if len(o.buf) > 0 || o.ending || o.err != nil {
+		o.signal()
+	}
 }
 
 // give returns a buffer of take.
 func (o *outbox) give(b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.taken = false
+	o.keep(b)
+}
+
+// keep keeps a buffer for the next. The caller holds mu.
+func (o *outbox) keep(b []byte) {
 	if cap(b) <= keepBuffer {
 		o.spare = b[:0]
 		return

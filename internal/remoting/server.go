@@ -19,9 +19,8 @@ type ServerOptions struct {
 	// Sequential makes each connection's requests be handled one by one, in the order in which they came. Else each has a
 	// goroutine of its own.
 	Sequential bool
-	// Inline says of which request codes each request is handled before the next one of its connection is read: those that must
-	// not be overtaken. Their handler must not wait. Nil: of none.
-	Inline func(code int32) bool
+	// Place says where a request is handled. Nil: each apart.
+	Place func(req *Command) Place
 	// OnOpen and OnClose are told of connections, those of several at once. OnClose comes once for each OnOpen, after the
 	// last handler of that connection has returned.
 	OnOpen, OnClose func(*Conn)
@@ -58,6 +57,20 @@ type ServerOptions struct {
 	// Logger receives what goes wrong with connections. Default: discard.
 	Logger *slog.Logger
 }
+
+// Place is where a request is handled.
+type Place int
+
+const (
+	// Apart is a goroutine of the request's own.
+	Apart Place = iota
+	// InOrder is before the next request of its connection is read: for what must not be overtaken. The handler must not wait. As
+	// with Quick it keeps nothing of the body.
+	InOrder
+	// Quick is the same for what takes less time than another goroutine would need to begin. While one takes long all the same, the
+	// connection's other quick ones are handled apart.
+	Quick
+)
 
 func (o *ServerOptions) withDefaults() (ServerOptions, error) {
 	var d ServerOptions
@@ -131,11 +144,14 @@ func NewServer(o *ServerOptions) (*Server, error) {
 	s := &Server{opts: opts, listeners: map[net.Listener]struct{}{}, conns: map[*Conn]struct{}{}, opening: map[net.Conn]struct{}{}}
 	s.limits.maxRequests, s.limits.maxBytes, s.limits.maxWaiting = int64(opts.MaxInFlight), opts.MaxFrameBytes, opts.MaxWaiting
 	s.conn = connOptions{
-		handler: opts.Handler, sequential: opts.Sequential, inline: opts.Inline, maxFrame: opts.MaxFrame,
+		handler: opts.Handler, sequential: opts.Sequential, place: opts.Place, maxFrame: opts.MaxFrame,
 		maxInFlight: opts.MaxInFlightPerConn, writeBuffer: opts.WriteBuffer, idle: opts.Idle, frameTimeout: opts.FrameTimeout,
 		writeTimeout: opts.WriteTimeout, onClose: s.closed, log: opts.Logger, workers: newWorkers(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if opts.Place != nil {
+		s.conn.relief = &relief{ctx: s.ctx, conns: s.each}
+	}
 	return s, nil
 }
 
@@ -233,6 +249,15 @@ func (s *Server) work(nc net.Conn) {
 	c.run()
 }
 
+// each calls f for the open connections.
+func (s *Server) each(f func(c *Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		f(c)
+	}
+}
+
 // setBuffers sets the kernel's buffers of a socket. The kernel may refuse a size; the connection works with what it has.
 func setBuffers(nc net.Conn, size int) {
 	type socket interface {
@@ -285,6 +310,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cancel()
 	<-done
 	s.conn.workers.close()
+	if s.conn.relief != nil {
+		s.conn.relief.all.Wait()
+	}
 	return err
 }
 

@@ -135,7 +135,12 @@ func TestThoseWhoDoNotReadShareWhatMayWait(t *testing.T) {
 func TestRequestsThatKeepTheirOrder(t *testing.T) {
 	var stored atomic.Int64
 	c, addr := overTCP(t, &remoting.ServerOptions{
-		Inline: func(code int32) bool { return code == 15 },
+		Place: func(req *remoting.Command) remoting.Place {
+			if req.Code == 15 {
+				return remoting.InOrder
+			}
+			return remoting.Apart
+		},
 		Handler: func(_ context.Context, _ *remoting.Conn, req *remoting.Command) *remoting.Command {
 			if req.Code == 15 {
 				n, _ := strconv.ParseInt(req.Fields.Get("offset"), 10, 32)
