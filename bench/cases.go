@@ -111,7 +111,10 @@ func storeCases(o *Options) []Case {
 			}
 		}
 	}
-	const filled = 20_000
+	filled := int64(20_000)
+	if o.Wide {
+		filled = 1_000_000
+	}
 	for _, read := range []struct {
 		name string
 		ops  int64
@@ -119,7 +122,9 @@ func storeCases(o *Options) []Case {
 	}{
 		{"get/batch=32/copied=false", 32, func(ctx context.Context, s *rocketstore.Store) func(int) error { return gets(ctx, s, false) }},
 		{"get/batch=32/copied=true", 32, func(ctx context.Context, s *rocketstore.Store) func(int) error { return gets(ctx, s, true) }},
-		{"query", 1, func(ctx context.Context, s *rocketstore.Store) func(int) error { return queries(ctx, s, filled) }},
+		{"query", 1, func(ctx context.Context, s *rocketstore.Store) func(int) error {
+			return queries(ctx, s, uint64(filled))
+		}},
 	} {
 		cases = append(cases, Case{
 			Name: "store/op=" + read.name, Ops: read.ops, Bytes: 1 << 10,

@@ -1,36 +1,27 @@
 package bench_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rocketstore/rocketstore"
-	"github.com/rocketstore/rocketstore/message"
+	"github.com/rocketstore/rocketstore/bench"
 )
 
-// fill makes a store of about size bytes with bodies of 1 KiB and leaves it as a kill would.
+var recovered = flag.Int64("bench.recover", 256<<20, "bytes of the log to recover")
+
+// fill makes a store of about size bytes with bodies of 1 KiB, each with a key of its own, and leaves it as a kill would.
 func fill(b *testing.B, dir string, size int64) int64 {
 	b.Helper()
-	s, err := rocketstore.Open(dir, &rocketstore.Options{SegmentSize: 64 << 20, IndexSlots: 1 << 20, IndexEntries: 4 << 20})
+	s, err := rocketstore.Open(dir, &rocketstore.Options{SegmentSize: *segment})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := message.NewProperties("TAGS", "tag", "KEYS", "key")
+	w := bench.Workload{Body: 1024}
+	end, err := w.Fill(b.Context(), s, size/1200)
 	if err != nil {
-		b.Fatal(err)
-	}
-	m := &message.Message{Topic: "Bench", Body: make([]byte, 1024), Properties: p}
-	end := int64(0)
-	for i := int32(0); end < size; i++ {
-		m.QueueID = i % 4
-		r, err := s.Put(b.Context(), m)
-		if err != nil {
-			b.Fatal(err)
-		}
-		end = r.PhysicalOffset + int64(r.Size)
-	}
-	if err := s.WaitDispatched(b.Context(), end); err != nil {
 		b.Fatal(err)
 	}
 	if err := s.Abandon(); err != nil {
@@ -41,11 +32,10 @@ func fill(b *testing.B, dir string, size int64) int64 {
 
 // BenchmarkRecovery opens a store: after a kill, after a kill with queues and index gone, and after a clean stop.
 func BenchmarkRecovery(b *testing.B) {
-	const size = 256 << 20
 	for _, kind := range []string{"unclean", "rebuild", "clean"} {
 		b.Run("stop="+kind, func(b *testing.B) {
 			dir := b.TempDir()
-			b.SetBytes(fill(b, dir, size))
+			b.SetBytes(fill(b, dir, *recovered))
 			if kind == "clean" {
 				reopen(b, dir, true)
 			}

@@ -62,7 +62,7 @@ func Open(fsys mappedfile.FS, o *Options) (*Log, error) {
 	}
 	l := &Log{opts: opts, grown: make(chan struct{}, 1)}
 	q, err := mappedfile.Open(fsys, opts.Dir, &mappedfile.Options{
-		SegmentSize: opts.SegmentSize, ReadOnly: opts.ReadOnly, Reserve: opts.Reserve, Ahead: !opts.NoAhead, Populate: opts.Populate,
+		SegmentSize: opts.SegmentSize, ReadOnly: opts.ReadOnly, Reserve: opts.Reserve, Ahead: !opts.NoAhead, Populate: opts.Populate, ZeroAhead: opts.ZeroAhead,
 		Mode: opts.Write, Committed: l.signalGrown, Budget: opts.Budget, FileMode: opts.FileMode, DirMode: opts.DirMode, Logger: opts.Logger,
 		// Size and magic come last: 3.1.4's recovery accepts a record of which a killed process wrote all but the end.
 		HeadLast: BlankSize,

@@ -46,6 +46,8 @@ type Options struct {
 	Reserve mappedfile.Reserve
 	// Populate is how many bytes ahead of the end are faulted in by the background. Default 0: none.
 	Populate int64
+	// ZeroAhead is how many bytes ahead of the end the background keeps written with zeros. Default 0: none.
+	ZeroAhead int64
 	// Sparse leaves segments without reserved blocks but for a step ahead of writing; Reserve then has no meaning.
 	Sparse bool
 	// NoAhead stops the background from making the next segment before it is needed.

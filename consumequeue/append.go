@@ -55,6 +55,36 @@ func (q *Queue) Append(index int64, u Unit) error {
 	return nil
 }
 
+// AppendRun is Append for units of consecutive queue offsets from index on, which must be the end of a queue that has units;
+// b holds them as [Unit.AppendTo] makes them. After an error those that come first may be there: [Queue.Bounds] says how many.
+func (q *Queue) AppendRun(index int64, b []byte) error {
+	if err := q.load(); err != nil {
+		return err
+	}
+	if q.table.opts.ReadOnly {
+		return q.fail(index, mappedfile.ErrReadOnly)
+	}
+	if len(b)%UnitSize != 0 || index != q.max.Load() || index <= q.min.Load() || index+int64(len(b)/UnitSize) > math.MaxInt64/UnitSize {
+		return q.outOfRange(index)
+	}
+	if q.short {
+		if err := q.mend(); err != nil {
+			return err
+		}
+	}
+	q.markDirty()
+	for len(b) > 0 {
+		n := min(int64(len(b)), q.segs.Remaining()/UnitSize*UnitSize)
+		if err := q.appendBytes(b[:n]); err != nil {
+			return q.fail(index, err)
+		}
+		b = b[n:]
+		index += n / UnitSize
+		q.max.Store(index)
+	}
+	return nil
+}
+
 // appendBytes writes at the end of the segments.
 func (q *Queue) appendBytes(b []byte) error {
 	_, err := q.segs.Append(b)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
 
@@ -55,6 +56,44 @@ func TestFirstUnitInTheMiddleOfAFileIsPrecededByFillers(t *testing.T) {
 		require.NoError(t, q.Append(tt.index+1, nth(tt.index+1)))
 		requireUnits(t, q, tt.index, tt.index+2)
 	}
+}
+
+// A run of units makes what units one by one make, over the ends of files; what does not continue a queue is refused.
+func TestARunOfUnitsIsWhatItsUnitsAre(t *testing.T) {
+	fsys := memfs.New()
+	q := ensure(t, openTable(t, fsys, nil), "T", 0)
+	require.ErrorIs(t, q.AppendRun(0, units(nth(0))), mappedfile.ErrOutOfRange, "only a queue with units says where it goes on")
+	require.Empty(t, names(t, fsys, root))
+	appendRange(t, q, 3, 4)
+	for from, n := int64(4), int64(0); n < 14; n++ {
+		var run []byte
+		for i := range n {
+			run = nth(from + i).AppendTo(run)
+		}
+		require.NoError(t, q.AppendRun(from, run))
+		from += n
+		requireUnits(t, q, 3, from)
+	}
+	_, end := q.Bounds()
+	require.ErrorIs(t, q.AppendRun(end-1, units(nth(end-1))), mappedfile.ErrOutOfRange)
+	require.ErrorIs(t, q.AppendRun(end+1, units(nth(end+1))), mappedfile.ErrOutOfRange)
+	require.ErrorIs(t, q.AppendRun(end, units(nth(end))[1:]), mappedfile.ErrOutOfRange, "no whole unit")
+	requireUnits(t, q, 3, end)
+}
+
+// What a full disk lets in of a run is there, and the rest can follow.
+func TestARunOfUnitsStopsWhereTheDiskIsFull(t *testing.T) {
+	fsys := crashfs.New(memfs.New())
+	q := ensure(t, openTable(t, fsys, nil), "T", 0)
+	appendRange(t, q, 0, 3)
+	fsys.Fail(crashfs.OpAllocate, "", syscall.ENOSPC)
+	run := units(nth(3), nth(4), nth(5), nth(6))
+	require.ErrorIs(t, q.AppendRun(3, run), syscall.ENOSPC)
+	_, end := q.Bounds()
+	require.EqualValues(t, 5, end)
+	fsys.Fail(crashfs.OpAllocate, "", nil)
+	require.NoError(t, q.AppendRun(end, run[2*consumequeue.UnitSize:]))
+	requireUnits(t, q, 0, 7)
 }
 
 // A whole default file of fillers is written in pieces.

@@ -14,7 +14,7 @@ type background struct {
 	q *Queue
 
 	mu      sync.Mutex
-	idle    sync.Cond // signalled when busy ends
+	idle    sync.Cond // signalled when busy or zeroing ends
 	started bool
 	stopped bool
 	want    int64    // start of the segment to make; none is -1
@@ -26,6 +26,12 @@ type background struct {
 	done chan struct{}
 
 	populated atomic.Int64 // offset up to which pages are faulted in
+
+	// Zeros are written from zeroed on. An append that ends behind it moves it there first, so that no zeros come over its
+	// bytes, and waits for the end of zeroing. Both are stored under mu.
+	zeroed  atomic.Int64
+	zeroing bool
+	zeros   []byte
 }
 
 // newBackground gives nil when the options want nothing of it.
@@ -66,14 +72,27 @@ func (g *background) signal() {
 	}
 }
 
-// nudge is told of each append, and wakes the goroutine when another part of Options.Populate is used up.
+// nudge is told of each append, and wakes the goroutine when another part of Options.Populate or ZeroAhead is used up.
 func (g *background) nudge(from, to int64) {
 	if g == nil || !g.q.opts.Ahead {
 		return
 	}
-	if quarter := g.q.opts.Populate / 4; quarter > 0 && from/quarter != to/quarter {
+	if quarter := max(g.q.opts.Populate, g.q.opts.ZeroAhead) / 4; quarter > 0 && from/quarter != to/quarter {
 		g.signal()
 	}
+}
+
+// pass is called before bytes up to end are written, and returns when no zeros will come there.
+func (g *background) pass(end int64) {
+	if g == nil || !g.q.zeroesAhead() || end <= g.zeroed.Load() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.zeroing {
+		g.idle.Wait()
+	}
+	g.zeroed.Store(max(g.zeroed.Load(), end))
 }
 
 // take gives the segment that starts at start if it is made or just being made, else nil: then the caller makes it.
@@ -145,6 +164,7 @@ func (g *background) run() {
 		case <-g.wake:
 			g.makeAhead()
 			g.populate()
+			g.zeroAhead()
 		}
 	}
 }
@@ -199,6 +219,83 @@ func (g *background) populate() {
 	}
 	g.populateSegment(s, from-s.start, to-from)
 	g.populated.Store(to)
+}
+
+// zeroesAhead says whether the options want zeros ahead of the end, and a full disk can be no surprise there.
+func (q *Queue) zeroesAhead() bool {
+	return q.opts.ZeroAhead > 0 && q.opts.Ahead && q.opts.Reserve != ReserveStep
+}
+
+// zeroAhead writes zeros where the next appends will go, and makes them durable, so that syncs of what is written over them
+// find nothing to change but the bytes.
+func (g *background) zeroAhead() {
+	if !g.q.zeroesAhead() {
+		return
+	}
+	for g.q.failure() == nil {
+		s, wrote := g.zeroSome()
+		if !wrote {
+			return
+		}
+		h, err := s.acquire()
+		if err != nil {
+			return
+		}
+		err = h.file.Sync()
+		h.release()
+		if err != nil {
+			_ = g.q.fail(err) // it may be the failure of what was appended
+			return
+		}
+	}
+}
+
+// zeroSome writes a quarter of Options.ZeroAhead, in whole pages that no append has reached. What cannot be written is no
+// harm: the appends do without.
+func (g *background) zeroSome() (s *segment, wrote bool) {
+	q := g.q
+	g.mu.Lock()
+	end, from := q.written.Load(), g.zeroed.Load()
+	if s = q.find(end); s == nil {
+		g.mu.Unlock()
+		return nil, false
+	}
+	pos := max(end, from) - s.start
+	pos += -pos & (PageSize - 1)
+	n := min(q.opts.ZeroAhead/4, q.opts.SegmentSize-pos)
+	g.zeroing = n > 0 && s.start+pos+n <= end+q.opts.ZeroAhead
+	g.mu.Unlock()
+	if !g.zeroing { // only this goroutine sets it
+		return s, false
+	}
+	err := g.writeZeros(s, pos, n)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		g.zeroed.Store(s.start + pos + n)
+	}
+	g.zeroing = false
+	g.idle.Broadcast()
+	return s, err == nil
+}
+
+func (g *background) writeZeros(s *segment, pos, n int64) error {
+	h, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if h.shared {
+		return ErrReadOnly
+	}
+	if int64(len(g.zeros)) < n {
+		g.zeros = make([]byte, n)
+	}
+	if _, err := h.file.WriteAt(g.zeros[:n], pos); err != nil {
+		g.q.opts.Logger.Debug("writing zeros ahead", "file", s.name, "offset", pos, "err", err)
+		return err
+	}
+	return nil
 }
 
 func (g *background) populateSegment(s *segment, pos, n int64) {

@@ -1,6 +1,8 @@
 package mappedfile_test
 
 import (
+	"bytes"
+	"io/fs"
 	"runtime"
 	"strings"
 	"syscall"
@@ -32,6 +34,52 @@ func TestSegmentAheadIsReadyBeforeItIsNeeded(t *testing.T) {
 		put(t, q, "next")
 		require.Equal(t, mappedfile.Stats{Segments: 2, Mapped: 2, MappedBytes: 2 * page, Syncs: 1, Made: 2, MadeAhead: 1}, q.Stats())
 		require.NoError(t, q.Abandon())
+	})
+}
+
+// writes tells of each WriteAt.
+type writes struct {
+	mappedfile.FS
+	tell func(off int64, b []byte)
+}
+
+func (w *writes) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := w.FS.OpenFile(name, flag, perm)
+	return &writesTo{f, w.tell}, err
+}
+
+type writesTo struct {
+	mappedfile.File
+	tell func(off int64, b []byte)
+}
+
+func (f *writesTo) WriteAt(b []byte, off int64) (int, error) {
+	f.tell(off, b)
+	return f.File.WriteAt(b, off)
+}
+
+// The blocks that the next appends go to have been written before and are on the device, so that a sync of them changes no
+// metadata; what was appended is not touched, and the last page of a segment is the last that is written (R-E-090).
+func TestZerosAreWrittenAheadOfTheEndAndNeverOverWhatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var zeroed []int64
+		fsys := &writes{memfs.New(), func(off int64, b []byte) {
+			if bytes.Count(b, []byte{0}) == len(b) {
+				zeroed = append(zeroed, off)
+				require.Len(t, b, page)
+			}
+		}}
+		q := open(t, fsys, "log", mappedfile.Options{
+			SegmentSize: 8 * page, Mode: mappedfile.Pwrite, Ahead: true, ZeroAhead: 4 * page, Reserve: mappedfile.ReserveWhole,
+		})
+		put(t, q, "abc")
+		synctest.Wait()
+		require.Equal(t, []int64{page, 2 * page, 3 * page}, zeroed)
+		put(t, q, strings.Repeat("x", 5*page))
+		synctest.Wait()
+		require.Equal(t, []int64{page, 2 * page, 3 * page, 6 * page, 7 * page}, zeroed)
+		require.Equal(t, "abc"+strings.Repeat("x", 5*page), string(readFile(t, fsys, "log/"+seg(0))[:5*page+3]))
+		require.NoError(t, q.Close())
 	})
 }
 

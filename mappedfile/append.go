@@ -113,6 +113,7 @@ func (q *Queue) put(b []byte, off int64) error {
 	if s.length.Load() != q.opts.SegmentSize {
 		return fmt.Errorf("append to %s before it is repaired: %w", q.dir, q.wrongLength(s))
 	}
+	q.bg.pass(off + int64(len(b)))
 	if q.opts.Mode == Staged {
 		return q.stageBytes(s, b, off)
 	}

@@ -123,6 +123,9 @@ func TestQueueIsASliceOfBytes(t *testing.T) {
 		"mapped": {SegmentSize: page, Step: page},
 		"odd":    {SegmentSize: 1000, Ahead: true, Populate: 100},
 		"pwrite": {SegmentSize: 2 * page, Mode: mappedfile.Pwrite, Reserve: mappedfile.ReserveWhole, Budget: mappedfile.NewBudget(1)},
+		"zeros": {
+			SegmentSize: 2 * page, Mode: mappedfile.Pwrite, Reserve: mappedfile.ReserveWhole, Ahead: true, ZeroAhead: 4 * page,
+		},
 		"staged": {SegmentSize: page, Mode: mappedfile.Staged, StageSize: 777},
 	} {
 		t.Run(name, func(t *testing.T) {

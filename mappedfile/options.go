@@ -22,6 +22,9 @@ type Options struct {
 	Ahead bool
 	// Populate is how many bytes ahead of the end the background keeps faulted in for writing. It needs Ahead. Default 0: none.
 	Populate int64
+	// ZeroAhead is how many bytes ahead of the end the background keeps written with zeros, on the device too, so that a sync
+	// of what is written over them changes no metadata. It needs Ahead and another Reserve than [ReserveStep]. Default 0: none.
+	ZeroAhead int64
 	// LockMemory keeps new segments in memory (mlock) until they are unmapped. What the system refuses is logged.
 	LockMemory bool
 	// Mode is how bytes get into the file. Default [Mapped].
@@ -93,8 +96,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.Mode < Mapped || r.Mode > Staged {
 		errs = append(errs, fmt.Errorf("unknown write mode %d", r.Mode))
 	}
-	if r.Step < 0 || r.Populate < 0 || r.HeadLast < 0 || r.StageEvery < 0 || r.StageSize < 0 {
-		errs = append(errs, errors.New("negative Step, Populate, HeadLast, StageEvery or StageSize"))
+	if r.Step < 0 || r.Populate < 0 || r.ZeroAhead < 0 || r.HeadLast < 0 || r.StageEvery < 0 || r.StageSize < 0 {
+		errs = append(errs, errors.New("negative Step, Populate, ZeroAhead, HeadLast, StageEvery or StageSize"))
 	}
 	if len(errs) > 0 {
 		return r, fmt.Errorf("mappedfile options: %w", errors.Join(errs...))

@@ -52,10 +52,11 @@ func TestViewsOutliveTheirSegmentsUnderConcurrency(t *testing.T) {
 	for name, fsys := range map[string]mappedfile.FS{"memfs": memfs.New(), "os": openDir(t, t.TempDir())} {
 		for mode, o := range map[string]mappedfile.Options{
 			"mapped": {Ahead: true, Populate: page}, "budget": {Budget: mappedfile.NewBudget(3)}, "pwrite": {Mode: mappedfile.Pwrite, Ahead: true, Budget: mappedfile.NewBudget(2)},
+			"zeros":  {Mode: mappedfile.Pwrite, Ahead: true, Reserve: mappedfile.ReserveWhole, ZeroAhead: 4 * page},
 			"staged": {Mode: mappedfile.Staged, StageSize: 1000, Ahead: true, StageEvery: time.Millisecond},
 		} {
 			t.Run(name+"/"+mode, func(t *testing.T) {
-				churn(t, fsys, mode, o, total/8)
+				churn(t, fsys, mode, o, total/10)
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rocketstore/rocketstore/commitlog"
@@ -115,63 +116,150 @@ func (k *kept) end(r *commitlog.Record, unique, keys []byte) {
 	}
 }
 
-// replayKept gives the sinks what the walk kept and leaves the dispatcher behind it.
+// sideBySide is how many digests are worth a goroutine. Fewer are done in one order, always the same.
+const sideBySide = 8192
+
+// replayKept gives queues and index what the walk kept, side by side, and leaves the dispatcher behind it.
 func (r *runner) replayKept(ctx context.Context, live *Dispatcher, queues *queueSink) error {
 	all := r.d.kept
 	r.d.kept = nil
 	if len(r.d.holes) > 0 { // records were put into the log since
 		return nil
 	}
-	for i, k := range all {
-		if err := r.replaySegment(ctx, k, live, queues); err != nil {
+	digests := 0
+	for _, k := range all {
+		for _, c := range k.chunks {
+			digests += len(c.digests)
+		}
+	}
+	if digests < sideBySide {
+		if err := r.indexKept(ctx, slices.Clone(all)); err != nil {
 			return err
 		}
-		if all[i] = nil; k.full { // lets the memory go
+		return r.queueKept(ctx, all, live, queues)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	indexed := make(chan struct{})
+	go func(all []*kept) {
+		defer close(indexed)
+		if err := r.indexKept(ctx, all); err != nil {
+			cancel(err)
+		}
+	}(slices.Clone(all)) // each lets the memory go as it is done with it
+	if err := r.queueKept(ctx, all, live, queues); err != nil {
+		cancel(err)
+	}
+	<-indexed
+	return context.Cause(ctx)
+}
+
+// indexKept puts the keys of what the walk kept into the index.
+func (r *runner) indexKept(ctx context.Context, all []*kept) error {
+	if r.Index == nil {
+		return nil
+	}
+	for i, k := range all {
+		for _, c := range k.chunks {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			hashes := c.hashes
+			for i := range c.digests {
+				d := &c.digests[i]
+				h := index.Hashed{Hashes: hashes[:d.keys], PhysicalOffset: d.unit.PhysicalOffset, StoreTimestamp: d.storeTime}
+				hashes = hashes[d.keys:]
+				if d.again || h.PhysicalOffset < r.d.indexFrom {
+					continue
+				}
+				if err := r.Index.PutHashed(h); err != nil {
+					return fmt.Errorf("index: record at %d: %w", h.PhysicalOffset, err)
+				}
+			}
+		}
+		if all[i] = nil; k.full {
 			return nil
 		}
 	}
 	return nil
 }
 
-func (r *runner) replaySegment(ctx context.Context, k *kept, live *Dispatcher, queues *queueSink) error {
-	found := make([]*consumequeue.Queue, len(k.queues))
-	for _, c := range k.chunks {
-		hashes := c.hashes
-		for i := range c.digests {
-			d := &c.digests[i]
-			if d.queue >= 0 {
-				if err := queues.putDigest(d, k.queues[d.queue], &found[d.queue]); err != nil {
-					return fmt.Errorf("%s: record at %d: %w", queues.Name(), d.unit.PhysicalOffset, err)
+// queueKept puts the units of what the walk kept into their queues, and counts the records.
+func (r *runner) queueKept(ctx context.Context, all []*kept, live *Dispatcher, queues *queueSink) error {
+	for i, k := range all {
+		runs := make([]unitRun, len(k.queues))
+		for _, c := range k.chunks {
+			for i := range c.digests {
+				d := &c.digests[i]
+				if d.queue >= 0 {
+					if err := runs[d.queue].put(queues, d, k.queues[d.queue]); err != nil {
+						return fmt.Errorf("%s: record at %d: %w", queues.Name(), d.unit.PhysicalOffset, err)
+					}
+				}
+				if d.again {
+					continue
+				}
+				live.reader.SeekTo(d.unit.End())
+				if err := live.step(ctx, d.unit.PhysicalOffset, d.storeTime); err != nil {
+					return err
 				}
 			}
-			if d.again {
-				continue
+		}
+		for i := range runs {
+			if err := runs[i].flush(); err != nil {
+				return fmt.Errorf("%s: %w", queues.Name(), err)
 			}
-			h := index.Hashed{Hashes: hashes[:d.keys], PhysicalOffset: d.unit.PhysicalOffset, StoreTimestamp: d.storeTime}
-			hashes = hashes[d.keys:]
-			if r.Index != nil && h.PhysicalOffset >= r.d.indexFrom {
-				if err := r.Index.PutHashed(h); err != nil {
-					return fmt.Errorf("index: record at %d: %w", h.PhysicalOffset, err)
-				}
-			}
-			live.reader.SeekTo(d.unit.End())
-			if err := live.step(ctx, h.PhysicalOffset, h.StoreTimestamp); err != nil {
-				return err
-			}
+		}
+		if all[i] = nil; k.full {
+			return nil
 		}
 	}
 	return nil
 }
 
-// putDigest puts a unit into its queue, which is looked up once for a segment.
-func (s *queueSink) putDigest(d *digest, sp *span, found **consumequeue.Queue) error {
+// longestRun is how many units are put into a queue at a time, and mostRuns for how many queues of a segment they are collected.
+const (
+	longestRun = 128
+	mostRuns   = 4096
+)
+
+// unitRun collects units that follow each other at the end of a queue, which it looks up once.
+type unitRun struct {
+	queue *consumequeue.Queue
+	from  int64 // queue offset of the first
+	units []byte
+}
+
+func (u *unitRun) put(s *queueSink, d *digest, sp *span) error {
 	p := Placement{Topic: sp.topic, QueueID: sp.id, QueueOffset: d.queueOffset, Unit: d.unit}
-	if *found == nil {
+	if u.queue == nil {
 		q, err := s.find(p)
 		if q == nil {
 			return err
 		}
-		*found = q
+		u.queue = q
 	}
-	return s.putIn(*found, p)
+	if n := len(u.units) / consumequeue.UnitSize; n > 0 {
+		if d.queueOffset == u.from+int64(n) && n < longestRun {
+			u.units = d.unit.AppendTo(u.units)
+			return nil
+		}
+		if err := u.flush(); err != nil {
+			return err
+		}
+	}
+	if first, end := u.queue.Bounds(); end > first && d.queueOffset == end && end <= maxQueueOffset && sp.number < mostRuns {
+		u.from, u.units = end, d.unit.AppendTo(u.units)
+		return nil
+	}
+	return s.putIn(u.queue, p)
+}
+
+func (u *unitRun) flush() error {
+	if len(u.units) == 0 {
+		return nil
+	}
+	err := u.queue.AppendRun(u.from, u.units)
+	u.units = u.units[:0]
+	return err
 }
