@@ -5,14 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"math"
-	"path"
-	"slices"
 	"strings"
 
-	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/dialect"
-	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -94,7 +89,10 @@ func (d *Dir) Check(ctx context.Context, o CheckOptions) iter.Seq2[Finding, erro
 
 // checkOnce is one run of Check; the error is the one that ended it, nil when the caller wanted no more.
 func (d *Dir) checkOnce(ctx context.Context, o CheckOptions, yield func(Finding, error) bool) error {
-	c := &checker{dir: d, o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64)}
+	c := &checker{o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64), linked: make(map[string]bool)}
+	own := *d
+	own.followed = c.followed
+	c.dir = &own
 	defer c.close()
 	if err := c.run(ctx); !errors.Is(err, errStop) && !c.stopped {
 		return err
@@ -127,6 +125,7 @@ type checker struct {
 	damaged   []Finding  // stretches of the log that cannot be believed, at most maxFindings
 	pending   []func() error
 	misplaced map[string]bool // names in the root that are no folder, or no file, where they should be one
+	linked    map[string]bool // links that were reported
 	read      bool            // the whole log was read
 	mute      bool            // findings were given by the run that is gone on with
 	from      int64
@@ -434,64 +433,4 @@ func (c *checker) record(r *LogRecord) error {
 		return err
 	}
 	return c.states.record(r)
-}
-
-// maxOpenLogs bounds the log files that are open for recordAt.
-const maxOpenLogs = 4
-
-// recordAt is the record at a physical offset that can be believed. It is valid until the next call.
-func (c *checker) recordAt(off int64) (*commitlog.Record, error) {
-	if off < c.s.LogStart || off == math.MaxInt64 {
-		return nil, nil
-	}
-	l, err := c.logAt(off)
-	if l == nil || err != nil {
-		return nil, err
-	}
-	r, ok, err := l.recordAt(off, func(Finding) {})
-	if err != nil || !ok || r.Damaged != "" || recovery.StandsForLoss(&r.Record) {
-		return nil, err
-	}
-	return &r.Record, nil
-}
-
-// logAt is the log file with a physical offset; nil when there is none.
-func (c *checker) logAt(off int64) (*logFile, error) {
-	for i, l := range c.logs {
-		if l.seg.Start <= off && off < l.seg.End() {
-			c.logs = append(slices.Delete(c.logs, i, i+1), l)
-			return l, nil
-		}
-	}
-	n, ok := segmentOf(c.segs, off)
-	if last := len(c.segs) - 1; last < 0 || !ok && off >= c.segs[last].End() && off-c.segs[last].End() <= c.segs[last].Length { // made meanwhile
-		segs, err := c.dir.segmentsIn(commitLogDir, func(Finding) {})
-		if err != nil {
-			return nil, err
-		}
-		c.segs = segs
-		n, ok = segmentOf(c.segs, off)
-	}
-	if !ok {
-		return nil, nil
-	}
-	l, err := c.dir.openLog(c.segs[n])
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // removed meanwhile
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(c.logs) == maxOpenLogs {
-		c.logs[0].f.close()
-		c.logs = c.logs[1:]
-	}
-	c.logs = append(c.logs, l)
-	return l, nil
-}
-
-// place is where in its file a record of the log lies.
-func (r *LogRecord) place() (file string, offset int64) {
-	start, _ := mappedfile.ParseSegmentName(path.Base(r.File))
-	return r.File, r.PhysicalOffset - start
 }

@@ -35,6 +35,8 @@ type Dir struct {
 	lineOf func() (*recovery.Identity, error)
 	// keepsStates finds on first use whether the store has, or should have, a state table, though its folder is not there.
 	keepsStates func() bool
+	// followed, if not nil, is told of each symbolic link that leads somewhere.
+	followed func(name string)
 }
 
 // Open looks whether fsys, rooted at the store directory, is a store at all. It returns [ErrNoStore] or the error of
@@ -79,6 +81,9 @@ func (d *Dir) list(dir string) ([]entry, error) {
 		if err == nil && info.Mode().Type() == fs.ModeSymlink {
 			if behind, err := fs.Stat(d.fsys, path.Join(dir, n.Name())); err == nil {
 				info = behind // else it leads nowhere, or in a circle
+				if d.followed != nil {
+					d.followed(path.Join(dir, n.Name()))
+				}
 			}
 		}
 		switch {

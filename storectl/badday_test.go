@@ -157,3 +157,50 @@ func TestTheSummaryOfCheckCountsAWrongPlaceInTheMiddle(t *testing.T) {
 	require.NotContains(t, out, "0 damaged")
 	require.Contains(t, out, "recover --on-damage skip")
 }
+
+// Opening for writing follows no link of the structures' files, nor one that leads out of the store: check says so, as plan does.
+func TestCheckReportsTheLinksThatOpeningDoesNotFollow(t *testing.T) {
+	for _, tt := range []struct {
+		at   string
+		away bool // the link leads out of the store
+		plan string
+	}{
+		{at: "commitlog/00000000000000262144", plan: "is no regular file but a symbolic link"},
+		{at: "consumequeue/GoldenTiny/0/00000000000000000000", plan: "is no regular file but a symbolic link"},
+		{at: "index/20261129203500354", plan: "is no regular file but a symbolic link"},
+		{at: "consumequeue/GoldenTiny", plan: "consumequeue/GoldenTiny"},
+		{at: "consumequeue/GoldenTiny/0", plan: "consumequeue/GoldenTiny/0"},
+		{at: "consumequeue", away: true, plan: "consumequeue"},
+		{at: "config", away: true, plan: "config"},
+		{at: "checkpoint", away: true, plan: "checkpoint"},
+	} {
+		t.Run(tt.at, func(t *testing.T) {
+			dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+			file, moved := filepath.Join(dir, filepath.FromSlash(tt.at)), filepath.Join(dir, "elsewhere")
+			if tt.away {
+				moved = filepath.Join(golden.TempDir(t), "elsewhere")
+			}
+			require.NoError(t, os.Rename(file, moved))
+			target, err := filepath.Rel(filepath.Dir(file), moved)
+			require.NoError(t, err)
+			if err := os.Symlink(target, file); err != nil {
+				return // this system has no links
+			}
+			status, out, errOut := call(t, "check", dir)
+			require.Equal(t, statusFindings, status, errOut)
+			require.Equal(t, 1, strings.Count(out, "warning: "+tt.at+": offset 0: is a symbolic link"), out)
+			_, out, errOut = call(t, "plan", dir)
+			require.Contains(t, out+errOut, tt.plan)
+		})
+	}
+	// One that leads to another place of the store is as good as what it leads to.
+	dir := golden.Unpack(t, "rocketmq-4.9.7/clean")
+	require.NoError(t, os.Rename(filepath.Join(dir, "index"), filepath.Join(dir, "elsewhere")))
+	if err := os.Symlink("elsewhere", filepath.Join(dir, "index")); err != nil {
+		return
+	}
+	status, out, errOut := call(t, "check", dir)
+	require.Equal(t, statusFine, status, out+errOut)
+	status, out, errOut = call(t, "plan", dir)
+	require.Equal(t, statusFine, status, out+errOut)
+}
