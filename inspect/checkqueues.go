@@ -106,45 +106,6 @@ func (c *checker) listQueues(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// walk goes over the units of all queues.
-func (c *checkQueues) walk(ctx context.Context) error {
-	note := func(q *queueCheck, u *QueueUnit, err error) error {
-		if err == nil && c.stopped {
-			err = errStop
-		}
-		if err != nil {
-			return c.trouble(ctx, err)
-		}
-		c.unit(q, u)
-		return nil
-	}
-	for _, tree := range []string{queueDir, batchQueueDir} {
-		queues, _, err := c.dir.queueTree(tree, QueueFilter{}, c.report)
-		if err := c.trouble(ctx, err); err != nil {
-			return err
-		}
-		for _, files := range queues {
-			q, ended := c.byTopic[files.Topic][files.QueueID], error(nil)
-			yield := func(u QueueUnit, err error) bool {
-				ended = note(q, &u, err)
-				return ended == nil
-			}
-			if q == nil { // new since the folders were listed
-				continue
-			}
-			if tree == queueDir {
-				c.dir.walkQueue(ctx, files, c.report, yield)
-			} else {
-				c.dir.walkBatchQueue(ctx, files, c.report, yield)
-			}
-			if ended != nil {
-				return ended
-			}
-		}
-	}
-	return ctx.Err()
-}
-
 // add takes up a queue.
 func (c *checkQueues) add(files QueueFiles, batch bool) {
 	ids := c.byTopic[files.Topic]
@@ -162,25 +123,6 @@ func (c *checkQueues) add(files QueueFiles, batch bool) {
 	if batch {
 		q.batch, c.anyBatch = c.followBatch(files), true
 	}
-}
-
-// unit notes a unit that is on disk.
-func (c *checkQueues) unit(q *queueCheck, u *QueueUnit) {
-	c.s.Units++
-	if !u.IsFiller() && u.Valid() {
-		c.unitEnd = max(c.unitEnd, u.PhysicalOffset+int64(u.Size))
-	}
-	if u.Batch != nil {
-		q.end = max(q.end, u.Batch.BaseOffset+int64(u.Batch.BatchSize))
-		return
-	}
-	if q.first < 0 {
-		q.first = u.Index
-	}
-	if q.filled < 0 && !u.IsFiller() {
-		q.filled = u.Index
-	}
-	q.end = max(q.end, u.Index+1)
 }
 
 // record compares the units of a record, and gives the keys that it has in the index.

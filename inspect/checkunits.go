@@ -65,7 +65,8 @@ type unitFile struct {
 	segs []Segment
 	seg  int // of f
 	f    *file
-	at   int64 // where in the file buf is from
+	at   int64 // where in the queue buf is from
+	end  int64 // of the file that buf is of, in the queue
 	buf  []byte
 }
 
@@ -95,6 +96,9 @@ func (u *unitFile) unit(index int64) (unit consumequeue.Unit, ok bool, err error
 // bytes gives at least n bytes from the byte at pos of the queue on, or what is left of the file there; none when no file
 // has it. They are valid until the next call.
 func (u *unitFile) bytes(pos int64, n int) ([]byte, error) {
+	if i := pos - u.at; i >= 0 && i+int64(n) <= int64(len(u.buf)) && pos < u.end { // as nearly always
+		return u.buf[i:], nil
+	}
 	seg, ok := segmentOf(u.segs, pos)
 	if !ok {
 		return nil, nil
@@ -107,16 +111,14 @@ func (u *unitFile) bytes(pos int64, n int) ([]byte, error) {
 		}
 		u.seg = seg
 	}
-	pos -= u.segs[seg].Start
-	if pos < u.at || pos+int64(n) > u.at+int64(len(u.buf)) {
-		u.buf = slices.Grow(u.buf[:0], max(n, unitWindow))
-		got, err := u.f.ReadAt(u.buf[:cap(u.buf)], pos)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		u.at, u.buf = pos, u.buf[:got]
+	u.buf = slices.Grow(u.buf[:0], max(n, unitWindow))
+	got, err := u.f.ReadAt(u.buf[:cap(u.buf)], pos-u.segs[seg].Start)
+	if err != nil && !errors.Is(err, io.EOF) {
+		u.buf = u.buf[:0]
+		return nil, err
 	}
-	return u.buf[pos-u.at:], nil
+	u.at, u.end, u.buf = pos, u.segs[seg].End(), u.buf[:got]
+	return u.buf, nil
 }
 
 // extUnit reads the extension unit at pos of the queue's extension. Its size is 0 when there is none.
@@ -146,5 +148,5 @@ func (u *unitFile) close() {
 		u.f.close()
 		u.f = nil
 	}
-	u.at, u.buf = 0, nil
+	u.at, u.end, u.buf = 0, 0, nil
 }

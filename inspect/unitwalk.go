@@ -81,21 +81,22 @@ func (w *unitWalk[U]) segment(ctx context.Context, seg Segment) error {
 func (w *unitWalk[U]) units(ctx context.Context, f *file, seg Segment, pos int64) (int64, error) {
 	rest := seg.Length - pos
 	n := 0
+	at := place{(seg.Start + pos) / w.size, seg.File, pos}
 	for u, err := range w.scan(seg.File, seg.Start+pos, io.NewSectionReader(f, pos, rest), rest) {
 		if err != nil {
-			return pos, err
+			return at.offset, err
 		}
 		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return pos, ctx.Err()
+			return at.offset, ctx.Err()
 		}
-		at := place{(seg.Start + pos) / w.size, seg.File, pos}
 		w.follows(at.index)
 		if !w.yield(at, u, nil) {
-			return pos, errStop
+			return at.offset, errStop
 		}
-		pos += w.size
+		at.index++
+		at.offset += w.size
 	}
-	return pos, ctx.Err()
+	return at.offset, ctx.Err()
 }
 
 // zeros deals with zeros at pos and gives the position of the next unit, or the end of the file.
