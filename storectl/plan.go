@@ -21,7 +21,8 @@ type planned struct {
 	TruncatedAt *int64       `json:"truncatedAt"` // null: nothing is cut
 	CutBytes    int64        `json:"cutBytes"`
 	CutRecords  int64        `json:"cutRecords"`
-	Records     int64        `json:"records"` // checked
+	Records     int64        `json:"records"`  // checked
+	Believed    int64        `json:"believed"` // bytes at the log's start that opening does not look at
 	Changes     []changeRow  `json:"changes"`
 	Lost        []lostRow    `json:"lost,omitempty"`
 	Warnings    []warningRow `json:"warnings"`
@@ -42,6 +43,10 @@ func (a *app) plan() *cobra.Command {
 		Long: `Say what opening a directory for writing would do to it: where the check of the log begins and why,
 where the log would be cut, which files would change. It runs the code that opening runs, up to
 the first change, and changes nothing. Exit status 1: opening would be refused, or would cut.
+
+A clean stop is believed, and a checkpoint after an unclean one: opening looks at the end of the log only,
+or, after a clean stop of its own, at none of it. Damage before that is not seen here; the line
+"believed" says which part that is. "storectl check" looks at everything.
 
 It takes no lock: beside a running writer it says what opening would do after that one's death.`,
 		Args: cobra.ExactArgs(1),
@@ -81,6 +86,7 @@ func plannedOf(d *recovery.Decision, changes []recovery.Change, err error) *plan
 	var out outcome
 	out.report(&d.Report)
 	p.Unclean, p.Start, p.Reason, p.LogStart, p.LogEnd = d.Unclean, d.Start, d.Reason, d.LogStart, d.LogEnd
+	p.Believed = unseen(&d.Report)
 	p.Records, p.Lost, p.Warnings = d.Records, out.Lost, append(p.Warnings, out.Warnings...)
 	if d.Refused != nil { // nothing is cut or changed
 		p.Open, p.Error = "refuse", refusalRow(d.Refused)
@@ -127,6 +133,9 @@ func (a *app) planned(p *planned) {
 	say("last stop", "%s", stop)
 	say("check", "from %d: %s; %d records", p.Start, p.Reason, p.Records)
 	say("commit log", "%d to %d", p.LogStart, p.LogEnd)
+	if p.Believed > 0 {
+		say("believed", "%s", believed(p.LogStart, p.Believed, p.Unclean))
+	}
 	if p.TruncatedAt != nil {
 		say("cut", "at %d, %d bytes, %d whole records among them", *p.TruncatedAt, p.CutBytes, p.CutRecords)
 	}
@@ -144,6 +153,23 @@ func (a *app) planned(p *planned) {
 		return
 	}
 	say("estimate", "opening takes about %v", time.Duration(p.EstimateMs)*time.Millisecond)
+}
+
+// unseen is how many bytes at the log's start opening believes without a look.
+func unseen(r *recovery.Report) int64 {
+	if r.Trusted {
+		return r.LogEnd - r.LogStart
+	}
+	return r.Start - r.LogStart
+}
+
+// believed says why opening does not look at so many bytes from from on, and who does.
+func believed(from, bytes int64, unclean bool) string {
+	why := "since the last stop was clean"
+	if unclean {
+		why = "since the checkpoint vouches for it"
+	}
+	return fmt.Sprintf("the log from %d to %d and what is made of it, %s: damage there does not show here; storectl check looks at everything", from, from+bytes, why)
 }
 
 // offsetsOf names queue offsets, the last one too.

@@ -26,7 +26,8 @@ func (a *app) rebuild() *cobra.Command {
 commit log of DIR, in the directory NEW, which is made and must be empty. DIR is only read. In the
 state table each record has the number that its message carries. The checkpoint, not part of all, says
 that everything is durable up to the last record. Queues can be made in part: of a range of the log, of a topic, of a
-queue. See "diff" to compare NEW with DIR, and "swap" to put it in place.`,
+queue. A store of 3.1 without its folder "transaction" may not be known as one ("help tx" says when): ask for "states" and
+"redo" by name then. See "diff" to compare NEW with DIR, and "swap" to put it in place.`,
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,6 +24,7 @@ type outcome struct {
 	LogEnd              int64                `json:"logEnd"`
 	TruncatedAt         *int64               `json:"truncatedAt"` // null: nothing was cut
 	CutBytes            int64                `json:"cutBytes"`
+	Believed            int64                `json:"believed"` // bytes at the log's start that were not looked at
 	Replayed            int64                `json:"replayed"` // records
 	Queues              map[string]*queueRow `json:"queues"`
 	Lost                []lostRow            `json:"lost,omitempty"`
@@ -128,6 +129,7 @@ func refusalRow(err error) *warningRow {
 func (out *outcome) report(r *recovery.Report) {
 	out.Unclean, out.Start, out.Reason = r.Unclean, r.Start, r.Reason
 	out.LogStart, out.LogEnd, out.CutBytes, out.Replayed = r.LogStart, r.LogEnd, r.CutBytes, r.Dispatched
+	out.Believed = unseen(r)
 	if r.TruncatedAt >= 0 {
 		out.TruncatedAt = &r.TruncatedAt
 	}
@@ -195,6 +197,9 @@ func (a *app) outcome(out *outcome) {
 	say("last stop", "%s", stop)
 	say("checked", "from %d: %s", out.Start, out.Reason)
 	say("commit log", "%d to %d, %d records replayed", out.LogStart, out.LogEnd, out.Replayed)
+	if out.Believed > 0 {
+		say("believed", "%s", believed(out.LogStart, out.Believed, out.Unclean))
+	}
 	if out.TruncatedAt != nil {
 		say("cut", "at %d, %d bytes", *out.TruncatedAt, out.CutBytes)
 	}

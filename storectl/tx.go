@@ -47,6 +47,11 @@ group, topic and message id, and the age in seconds. The state is 4 prepared (op
 a message and those that do not fit theirs are findings. Where there is no state table, what the redo log has as
 open is a finding each; without a redo log, what the commit log has.
 
+A store of 3.1 that lost its folder "transaction" is known by config/rocketstore.json, by the index or by the first
+records of the log, or by a prepared message among the first 1000 records of the log's first or last file. One whose prepared
+messages all lie elsewhere is taken for a store of 4.x here, by diff and by rebuild of all; "rebuild DIR states" and
+"rebuild DIR redo" make them all the same, and check reads the whole log and reports what is missing.
+
 Of a store with half messages (4.3 and later) the open ones are listed, by their queue offset:
 what no op message ends from the stored progress on, copies of one message once. A store of 3.1 that 4.3 or
 later went on with has both: the state table comes first, then the half messages, with the state "half".
