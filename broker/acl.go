@@ -163,7 +163,7 @@ func (b *Broker) needs(req *remoting.Command) (n needs) {
 		remoting.DeleteSubscriptionGroup, remoting.CloneGroupOffset, remoting.CleanExpiredQueues, remoting.CleanUnusedTopic, remoting.DeleteExpiredLog:
 		n.admin = true
 	case remoting.SendMessage, remoting.SendReplyMessage, remoting.SendMessageV2, remoting.SendBatchMessage, remoting.SendReplyMessageV2:
-		if topic := f.Get(fieldsOf(req.Code).topic); topic != b.opts.TraceTopicName { // which is free for all that signed
+		if topic := f.Get(sendTopic.nameIn(req.Code)); topic != b.opts.TraceTopicName { // which is free for all that signed
 			n.topic(topic, rightPub)
 		}
 	case remoting.EndTransaction:

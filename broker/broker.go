@@ -37,6 +37,7 @@ type Broker struct {
 	names   *names
 	unique  *uniqueIDs
 	flows   *flows
+	added   [2]message.Properties // what messages get from the broker, without and with trace; set by prepare
 
 	current atomic.Pointer[Options]      // as they are now; set by New and by updateConfig
 	host    atomic.Pointer[message.Host] // where others reach it; set by New, and by Serve for any port
@@ -118,6 +119,7 @@ func (b *Broker) prepare() error {
 	if err := errors.Join(b.topics.begin(&b.opts, b.rules), b.groups.begin(b.rules)); err != nil {
 		return err
 	}
+	b.prepareAdditions()
 	b.unique = newUniqueIDs(b.host.Load().Addr)
 	encryption, err := b.opts.TLS.Server(b.opts.Logger)
 	if err != nil {

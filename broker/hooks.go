@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rocketstore/rocketstore"
@@ -43,12 +44,11 @@ type Request struct {
 func (r *Request) Field(name string) string { return r.fields.Get(name) }
 
 func hooked(c *remoting.Conn, req *remoting.Command) *Request {
-	r := &Request{Code: req.Code, Peer: c.RemoteAddr(), Body: req.Body, fields: req.Fields}
+	r := &Request{Code: req.Code, Peer: c.RemoteAddr(), Body: req.Body, fields: slices.Clone(req.Fields)} // a hook may keep it
 	r.Topic, r.Group = req.Fields.Get("topic"), req.Fields.Get("consumerGroup")
 	switch req.Code {
 	case remoting.SendMessage, remoting.SendReplyMessage, remoting.SendMessageV2, remoting.SendBatchMessage, remoting.SendReplyMessageV2:
-		n := fieldsOf(req.Code)
-		r.Topic, r.Group = req.Fields.Get(n.topic), req.Fields.Get(n.group)
+		r.Topic, r.Group = req.Fields.Get(sendTopic.nameIn(req.Code)), req.Fields.Get(sendGroup.nameIn(req.Code))
 	case remoting.EndTransaction:
 		r.Group = req.Fields.Get("producerGroup")
 	case remoting.ConsumerSendMessageBack, remoting.InvokeResetOffset, remoting.InvokeConsumerStatus:

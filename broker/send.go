@@ -15,47 +15,6 @@ import (
 	"github.com/rocketstore/rocketstore/message"
 )
 
-// sendRequest is the typed header of 10, 310 and 320.
-type sendRequest struct {
-	group, topic, defaultTopic string
-	defaultQueues, queueID     int32
-	sysFlag                    message.SysFlag
-	born                       int64
-	flag                       int32
-	properties                 message.Properties
-	reconsumeTimes             int32
-	maxReconsumeTimes          int32 // -1: not given
-	batch                      bool
-}
-
-// sendFields are the names of the fields: in full, and as the letters of version 2.
-type sendFields struct {
-	group, topic, defaultTopic, defaultQueues, queueID, sysFlag, born, flag, properties, reconsumeTimes, maxReconsumeTimes, batch string
-}
-
-func fieldsOf(code int32) sendFields {
-	if code == remoting.SendMessage || code == remoting.SendReplyMessage {
-		return sendFields{
-			"producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag", "properties",
-			"reconsumeTimes", "maxReconsumeTimes", "batch",
-		}
-	}
-	return sendFields{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l", "m"}
-}
-
-// readSend reads the header. An error matches remoting.ErrField.
-func readSend(req *remoting.Command) (*sendRequest, error) {
-	n, f := fieldsOf(req.Code), req.Fields.Reader()
-	s := &sendRequest{
-		group: f.Text(n.group), topic: f.Text(n.topic), defaultTopic: f.Text(n.defaultTopic), defaultQueues: f.Int32(n.defaultQueues),
-		queueID: f.Int32(n.queueID), sysFlag: message.SysFlag(f.Int32(n.sysFlag)), born: f.Int64(n.born), flag: f.Int32(n.flag),
-		properties:     message.Properties(req.Fields.Get(n.properties)),
-		reconsumeTimes: f.OptInt32(n.reconsumeTimes, 0), maxReconsumeTimes: f.OptInt32(n.maxReconsumeTimes, -1),
-		batch: f.OptBool(n.batch) || req.Code == remoting.SendBatchMessage,
-	}
-	return s, f.Err()
-}
-
 // refusal is an answer other than success, as an error.
 type refusal struct {
 	code int32
@@ -257,9 +216,26 @@ func (b *Broker) checkProperties(s *sendRequest) error {
 
 // stored are the properties as this line of RocketMQ stores them.
 func (b *Broker) stored(p message.Properties) (message.Properties, error) {
-	if !b.rules.NamesCluster {
-		return p, nil
+	return b.storedWithout(p, "")
+}
+
+// storedWithout are those without what has the name drop, if that is not "".
+func (b *Broker) storedWithout(p message.Properties, drop string) (message.Properties, error) {
+	switch {
+	case !b.rules.NamesCluster:
+		return p.Rewrite(drop, ""), nil
+	case b.rules.NamesRegion && !p.Mentions(message.PropertyUniqueKey):
+	case p.Mentions(message.PropertyCluster), p.Mentions(propertyRegion), p.Mentions(propertyTrace):
+	default:
+		if more := b.additions(!b.live().NoTrace); more != "" {
+			return p.Rewrite(drop, more), nil // nothing that is added is there: one copy in place of four
+		}
 	}
+	return b.storedSlowly(p.Rewrite(drop, ""))
+}
+
+// storedSlowly adds one after the other, or replaces it where it stands.
+func (b *Broker) storedSlowly(p message.Properties) (message.Properties, error) {
 	p, err := p.Set(message.PropertyCluster, b.opts.Cluster)
 	if err != nil || !b.rules.NamesRegion {
 		return p, err
@@ -273,6 +249,27 @@ func (b *Broker) stored(p message.Properties) (message.Properties, error) {
 		return p, err
 	}
 	return p.Set(propertyTrace, boolText(!b.live().NoTrace))
+}
+
+// additions are what a message with a unique key gets from the broker, "" if that cannot be stored.
+func (b *Broker) additions(trace bool) message.Properties {
+	if trace {
+		return b.added[1]
+	}
+	return b.added[0]
+}
+
+// prepareAdditions makes them once.
+func (b *Broker) prepareAdditions() {
+	for i, trace := range []bool{false, true} {
+		pairs := []string{message.PropertyCluster, b.opts.Cluster}
+		if b.rules.NamesRegion {
+			pairs = append(pairs, propertyRegion, b.opts.Region, propertyTrace, boolText(trace))
+		}
+		if p, err := message.NewProperties(pairs...); err == nil {
+			b.added[i] = p
+		}
+	}
 }
 
 // Properties that the broker adds, and fields of the answer.
@@ -289,17 +286,16 @@ func boolText(v bool) string {
 }
 
 func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue int32, m *message.Message) (*remoting.Command, error) {
-	var err error
-	if m.Properties, err = b.stored(m.Properties); err != nil {
-		return nil, refused(remoting.MessageIllegal, "%v", err)
-	}
-	put := b.store.Put
+	put, drop := b.store.Put, ""
 	lacking := b.lacksSlave(m)
 	if wait, ok := m.Properties.Get(message.PropertyWait); ok && b.rules.DropsWait && plain(m) {
-		m.Properties = m.Properties.Delete(message.PropertyWait)
-		if wait != "true" {
+		if drop = message.PropertyWait; wait != "true" {
 			put = b.store.PutLoose
 		}
+	}
+	var err error
+	if m.Properties, err = b.storedWithout(m.Properties, drop); err != nil {
+		return nil, refused(remoting.MessageIllegal, "%v", err)
 	}
 	res, err := put(ctx, m)
 	code, err := putCode(err, lacking)
@@ -310,7 +306,7 @@ func (b *Broker) sendOne(ctx context.Context, req *remoting.Command, userQueue i
 	resp := b.sendReply(req, code, res.MessageID(), userQueue, res.QueueOffset)
 	if b.rules.NamesRegion {
 		if id, ok := m.Properties.Get(message.PropertyUniqueKey); ok {
-			resp.Fields.Set("transactionId", id)
+			resp.Fields = append(resp.Fields, remoting.String("transactionId", id))
 		}
 	}
 	return resp, nil

@@ -187,6 +187,44 @@ func (p Properties) Delete(name string) Properties {
 	return Properties(b.String())
 }
 
+// Mentions says whether a name could be in the list: a quick look, which also takes part of another name or value for it.
+func (p Properties) Mentions(name string) bool { return strings.Contains(string(p), name) }
+
+// Rewrite gives the list without the pairs of the name drop, "" for none, and with more behind it, in one copy.
+func (p Properties) Rewrite(drop string, more Properties) Properties {
+	if drop == "" || !p.Mentions(drop) {
+		if more == "" {
+			return p
+		}
+		drop = ""
+	}
+	var b strings.Builder
+	b.Grow(len(p) + 1 + len(more))
+	ended := true // with 0x02
+	for rest := string(p); rest != ""; {
+		if drop == "" {
+			b.WriteString(rest)
+			ended = rest[len(rest)-1] == valueEnd
+			break
+		}
+		item := rest
+		var n string
+		var pair bool
+		n, _, rest, pair = cutItem(rest)
+		if pair && n == drop {
+			continue
+		}
+		item = item[:len(item)-len(rest)]
+		b.WriteString(item)
+		ended = item[len(item)-1] == valueEnd
+	}
+	if !ended && more != "" {
+		b.WriteByte(valueEnd)
+	}
+	b.WriteString(string(more))
+	return Properties(b.String())
+}
+
 // Map is the list as Java's map: the last of several values counts.
 func (p Properties) Map() map[string]string {
 	return maps.Collect(p.All())

@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -237,5 +238,29 @@ func BenchmarkPropertiesGet(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Get(message.PropertyTags)
+	}
+}
+
+// Rewrite is Delete and then the new pairs behind, byte for byte, whatever the list looks like.
+func TestRewriteIsDeleteAndAppend(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	pieces := []string{"WAIT", "KEYS", "true", "\x01", "\x01", "\x02", "\x02", "WAIT\x01true\x02", "XWAIT\x01y\x02", ""}
+	more, err := message.NewProperties("CLUSTER", "c", "TRACE_ON", "true")
+	require.NoError(t, err)
+	for range 20_000 {
+		var b strings.Builder
+		for range random.IntN(8) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		text := b.String()
+		p := message.Properties(text)
+		require.Equal(t, p.Delete("WAIT"), p.Rewrite("WAIT", ""), "%q", text)
+		want := string(p.Delete("WAIT"))
+		if want != "" && !strings.HasSuffix(want, "\x02") {
+			want += "\x02"
+		}
+		require.Equal(t, want+string(more), string(p.Rewrite("WAIT", more)), "%q", text)
+		require.Equal(t, p, p.Rewrite("", ""))
+		require.Equal(t, strings.Contains(text, "WAIT"), p.Mentions("WAIT"))
 	}
 }

@@ -108,12 +108,24 @@ func unescapeUnicode(s string) (rune, int) {
 	return utf8.RuneError, 6
 }
 
-func hex(s string, from, digits int) (rune, bool) {
+func hex(s string, from, digits int) (ch rune, ok bool) {
 	if len(s) < from+digits {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(s[from:from+digits], 16, 32)
-	return rune(n), err == nil
+	for _, c := range []byte(s[from : from+digits]) {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		ch = ch<<4 | rune(c)
+	}
+	return ch, true
 }
 
 const hexDigits = "0123456789abcdef"

@@ -80,8 +80,8 @@ func (c *cursor) text(bytes int) string {
 }
 
 // decodeBinary reads the binary header, which must fill header exactly. The strings are parts of header. No ext fields
-// at all are an empty list.
-func decodeBinary(c *Command, header string) error {
+// at all are an empty list. Fields is the place for them while they are enough.
+func decodeBinary(c *Command, header string, fields Fields) error {
 	r := &cursor{s: header}
 	c.Code = int32(int16(r.uint(2)))
 	c.Language = Language(r.uint(1))
@@ -93,7 +93,7 @@ func decodeBinary(c *Command, header string) error {
 	if r.short || int(size) != len(r.s) {
 		return errBinary
 	}
-	c.Fields = make(Fields, 0, min(len(r.s)/8, 16))
+	c.Fields = fields[:0]
 	for r.s != "" {
 		if len(c.Fields) == maxFields {
 			return errFields

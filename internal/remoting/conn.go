@@ -39,6 +39,7 @@ type Conn struct {
 	ended      chan error    // what the reading goroutine says that ended in place of the first
 	here       here          // the reading goroutine's handler
 	detached   atomic.Int32  // handlers whose goroutine does not read any more
+	scratch    *scratch      // the reading goroutine's own
 	unsent     bool          // answerHere has left something in the buffer; the reading goroutine's own
 	handlers   sync.WaitGroup
 	slots      chan struct{} // one token per request being handled
@@ -94,7 +95,7 @@ func add(v *atomic.Int64, n, limit int64) bool {
 func newConn(ctx context.Context, nc net.Conn, o *connOptions, l *limits) *Conn {
 	c := &Conn{
 		nc: nc, opts: o, limits: l, out: newOutbox(o.writeBuffer, &l.waiting, cmp.Or(l.maxWaiting, math.MaxInt64)),
-		writerDone: make(chan struct{}), finished: make(chan struct{}), ended: make(chan error, 1),
+		writerDone: make(chan struct{}), finished: make(chan struct{}), ended: make(chan error, 1), scratch: &scratch{},
 		slots: make(chan struct{}, o.maxInFlight), pending: map[int32]*Pending{},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -211,7 +212,7 @@ func (c *Conn) readLoop() error {
 		held := c.frames.taken - before
 		var cmd *Command
 		if err == nil {
-			cmd, err = DecodeFrame(frame)
+			cmd, err = c.scratch.decode(frame)
 		}
 		if err != nil {
 			c.limits.bytes.Add(-held)
@@ -223,14 +224,15 @@ func (c *Conn) readLoop() error {
 		if err := c.take(cmd, lent, held); err != nil {
 			return err
 		}
+		c.scratch.clear()
 	}
 }
 
-// take brings a command that was read to where it belongs; its body is lent if it lies in the buffer. Held bytes are given back after it.
+// take brings a command that was read, and is in the scratch, to where it belongs; its body is lent if it lies in the buffer. Held bytes are given back after it.
 func (c *Conn) take(cmd *Command, lent bool, held int64) error {
 	place := c.placeOf(cmd)
-	if lent && place == Apart {
-		cmd.own()
+	if place == Apart {
+		cmd = c.scratch.taken(lent)
 	}
 	switch {
 	case cmd.IsResponse():

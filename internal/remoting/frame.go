@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // MaxFrame is the default limit of L, the length that a frame claims for itself, as in 4.x and 5.x (8 MiB in 3.1).
@@ -53,29 +54,65 @@ func AppendFrame(b []byte, c *Command) ([]byte, error) {
 // DecodeFrame decodes what follows a frame's first four bytes: the word with codec and header length, the header, the
 // body. The command's Body is the rest of b. Errors match [ErrFrame].
 func DecodeFrame(b []byte) (*Command, error) {
+	c := &Command{}
+	if err := c.decode(b, make(Fields, 0, usualFields)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// usualFields is how many ext fields a request has at most, as a rule.
+const usualFields = 16
+
+// decode is DecodeFrame into c, with fields as the place for its ext fields while they are enough.
+func (c *Command) decode(b []byte, fields Fields) error {
 	if len(b) < 4 {
-		return nil, fmt.Errorf("%w: %d bytes, shorter than the header's length", ErrFrame, len(b))
+		return fmt.Errorf("%w: %d bytes, shorter than the header's length", ErrFrame, len(b))
 	}
 	word := binary.BigEndian.Uint32(b)
 	codec, header := Codec(word>>24), int(word&maxHeader)
 	if b = b[4:]; header > len(b) {
-		return nil, fmt.Errorf("%w: header of %d bytes in a frame with %d left", ErrFrame, header, len(b))
+		return fmt.Errorf("%w: header of %d bytes in a frame with %d left", ErrFrame, header, len(b))
 	}
-	c := &Command{Codec: codec, Body: b[header:]}
+	*c = Command{Codec: codec, Body: b[header:]}
 	var err error
 	switch codec {
 	case JSON:
-		err = decodeJSON(c, string(b[:header]))
+		err = decodeJSON(c, string(b[:header]), fields)
 	case Binary:
-		err = decodeBinary(c, string(b[:header]))
+		err = decodeBinary(c, string(b[:header]), fields)
 	default:
 		err = fmt.Errorf("unknown header codec %d", codec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
+		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	if len(c.Body) == 0 {
 		c.Body = nil
 	}
-	return c, nil
+	return nil
 }
+
+// scratch is where the frames of one connection are decoded, one after the other: who keeps a command takes it.
+type scratch struct {
+	cmd    Command
+	fields [usualFields]Field
+}
+
+func (s *scratch) decode(frame []byte) (*Command, error) {
+	err := s.cmd.decode(frame, s.fields[:0])
+	return &s.cmd, err
+}
+
+// taken is a command of its own with what was decoded. Body says that its body lies where the next frame will be.
+func (s *scratch) taken(lent bool) *Command {
+	c := s.cmd
+	c.Fields = slices.Clone(c.Fields)
+	if lent {
+		c.own()
+	}
+	return &c
+}
+
+// clear forgets what was decoded, whose header may be large.
+func (s *scratch) clear() { *s = scratch{} }

@@ -36,8 +36,8 @@ func appendJSON(b []byte, c *Command) []byte {
 }
 
 // decodeJSON reads the JSON header. Members that it does not know are passed over, an ext field that is null is left
-// out. The strings are parts of header.
-func decodeJSON(c *Command, header string) error {
+// out. The strings are parts of header. Fields is the place for the ext fields while they are enough.
+func decodeJSON(c *Command, header string, fields Fields) error {
 	r := fastjson.NewReader(header)
 	if r.Null() {
 		return errors.New("a header that is null")
@@ -57,17 +57,17 @@ func decodeJSON(c *Command, header string) error {
 		case "remark":
 			c.Remark = r.Text()
 		case "extFields":
-			c.Fields = readFields(r)
+			c.Fields = readFields(r, fields)
 		}
 	})
 	return r.End()
 }
 
-func readFields(r *fastjson.Reader) Fields {
+func readFields(r *fastjson.Reader, fields Fields) Fields {
 	if r.Null() {
 		return nil
 	}
-	fields := make(Fields, 0, 16)
+	fields = fields[:0] // of two such members the last counts
 	r.Object(func(name string) {
 		switch {
 		case r.Null():

@@ -65,7 +65,7 @@ const (
 	// Apart is a goroutine of the request's own.
 	Apart Place = iota
 	// InOrder is before the next request of its connection is read: for what must not be overtaken. The handler must not wait. As
-	// with Quick it keeps nothing of the body.
+	// with Quick it keeps nothing of the request but its strings.
 	InOrder
 	// Quick is the same for what takes less time than another goroutine would need to begin. While one takes long all the same, the
 	// connection's other quick ones are handled apart.
