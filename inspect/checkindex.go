@@ -22,7 +22,8 @@ type checkIndex struct {
 	missing, before, behind *keysMissing
 	want                    []int32 // key hashes of the present record
 	present                 *LogRecord
-	warmed                  int32            // keeps the reads of warm
+	warmed                  int32 // keeps the reads of warm
+	bases                   [256]topicBase
 	each                    func(*indexItem) // compares an entry with the present record
 }
 
@@ -161,18 +162,41 @@ func (c *checkIndex) record(r *LogRecord, unique, keys []byte) error {
 	return nil
 }
 
+// topicBase is the hash that those of a topic's keys go on from.
+type topicBase struct {
+	topic []byte
+	base  int32
+}
+
+// base is the hash of a topic and "#". It is kept, since most records are of few topics: BenchmarkCheck.
+func (c *checkIndex) base(topic []byte) int32 {
+	if len(topic) == 0 {
+		return message.HashString("#")
+	}
+	known := &c.bases[(len(topic)+31*int(topic[len(topic)-1]))%len(c.bases)]
+	if !bytes.Equal(known.topic, topic) {
+		known.topic, known.base = append(known.topic[:0], topic...), message.HashMore(message.HashMore(0, topic), "#")
+	}
+	return known.base
+}
+
 // hashes puts the hashes of a record's keys into c.want.
 func (c *checkIndex) hashes(topic, unique, keys []byte) {
-	base := message.HashMore(message.HashMore(0, topic), "#")
+	if len(unique)+len(keys) == 0 {
+		return
+	}
+	base := c.base(topic)
 	if len(unique) > 0 {
 		c.want = append(c.want, message.HashMore(base, unique))
 	}
-	if len(keys) == 0 {
-		return
-	}
 	for len(keys) > 0 {
-		var k []byte
-		if k, keys, _ = bytes.Cut(keys, []byte{' '}); len(k) > 0 {
+		k := keys
+		if i := bytes.IndexByte(keys, ' '); i >= 0 {
+			k, keys = keys[:i], keys[i+1:]
+		} else {
+			keys = nil
+		}
+		if len(k) > 0 {
 			c.want = append(c.want, message.HashMore(base, k))
 		}
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"iter"
 	"math"
+	"slices"
 )
 
 // followWindow is how many items a follower looks ahead.
@@ -15,12 +16,14 @@ type follower[T any] struct {
 	stop    func()
 	pointer func(*T) int64 // physical offset
 	odd     func(T) error  // gets each item that no record took, in order
-	// mark says whether an item points to nothing and only stands between others; odd gets it in its turn. Nil: none does.
+	// mark says whether an item whose pointer is math.MaxInt64 points to nothing and only stands between others; odd gets it in its turn. Nil: none does.
 	mark func(*T) bool
 	// ahead, if not nil, sees each batch of items when it is read. They are looked at one by one later.
 	ahead  func([]T)
-	window []T   // a part of buf
-	buf    []T   // has room for one batch behind a whole window
+	window []T     // a part of buf
+	buf    []T     // has room for one batch behind a whole window
+	at     []int64 // the pointers of the window's items, a part of atBuf: BenchmarkCheck gains by not asking for them again
+	atBuf  []int64
 	low    int64 // the least pointer in the window; valid when not stale
 	stale  bool
 	// dropped counts the items that are done with.
@@ -66,11 +69,11 @@ func (f *follower[T]) fill() error {
 		return nil
 	}
 	if f.buf == nil {
-		f.buf = make([]T, 2*followWindow)
+		f.buf, f.atBuf = make([]T, 2*followWindow), make([]int64, 2*followWindow)
 	}
 	n := copy(f.buf, f.window)
 	clear(f.buf[n:]) // what was dropped is let go
-	f.window = f.buf[:n]
+	f.window, f.at = f.buf[:n], f.atBuf[:copy(f.atBuf, f.at)]
 	for !f.ended && len(f.window) < followWindow {
 		batch, err, ok := f.next()
 		if !ok {
@@ -84,37 +87,44 @@ func (f *follower[T]) fill() error {
 			f.ahead(batch)
 		}
 		f.window, f.stale = append(f.window, batch...), true
+		for i := range batch {
+			f.at = append(f.at, f.pointer(&batch[i]))
+		}
 	}
 	return nil
 }
 
+// ready says whether there is an item in the window, and the first points somewhere.
+func (f *follower[T]) ready() bool {
+	return len(f.window) > 0 && (f.at[0] != math.MaxInt64 || f.mark == nil || !f.mark(&f.window[0]))
+}
+
 // front is the next item that points somewhere, nil when there is none. It is valid until the next call.
 func (f *follower[T]) front() (item *T, err error) {
-	for {
+	for !f.ready() {
 		if len(f.window) == 0 {
 			err = f.fill()
+		} else {
+			err = f.pass() // a mark
 		}
-		if len(f.window) == 0 || err != nil {
-			return nil, err
-		}
-		if item = &f.window[0]; f.mark == nil || !f.mark(item) {
-			return item, nil
-		}
-		if err := f.pass(); err != nil {
+		if err != nil || len(f.window) == 0 && f.ended {
 			return nil, err
 		}
 	}
+	return &f.window[0], nil
 }
 
 // drop takes the first item off.
-func (f *follower[T]) drop() { f.window, f.stale, f.dropped = f.window[1:], true, f.dropped+1 }
+func (f *follower[T]) drop() {
+	f.window, f.at, f.stale, f.dropped = f.window[1:], f.at[1:], true, f.dropped+1
+}
 
 // take gives the items that point to off, up to the first other one, to each; those before them are odd. It says whether
 // there were any.
 func (f *follower[T]) take(off int64, each func(*T)) (bool, error) {
 	item, err := f.front()
 	// Items that point before off are of no record that is still to come.
-	for err == nil && item != nil && f.pointer(item) < off {
+	for err == nil && item != nil && f.at[0] < off {
 		if err = f.pass(); err == nil {
 			item, err = f.front()
 		}
@@ -122,13 +132,13 @@ func (f *follower[T]) take(off int64, each func(*T)) (bool, error) {
 	if item == nil || err != nil {
 		return false, err
 	}
-	if f.pointer(item) != off {
+	if f.at[0] != off {
 		if !f.skipTo(off) {
 			return false, f.err
 		}
 		item = &f.window[0]
 	}
-	for err == nil && item != nil && f.pointer(item) == off {
+	for err == nil && item != nil && f.at[0] == off {
 		each(item)
 		f.drop()
 		item, err = f.front()
@@ -142,26 +152,17 @@ func (f *follower[T]) skipTo(off int64) bool {
 		return false
 	}
 	if f.stale {
-		f.low, f.stale = math.MaxInt64, false
-		for i := range f.window {
-			f.low = min(f.low, f.pointer(&f.window[i]))
-		}
+		f.low, f.stale = slices.Min(f.at), false
 	}
 	if f.low > off {
 		return false
 	}
-	for i := range f.window {
-		if f.pointer(&f.window[i]) != off {
-			continue
+	for range slices.Index(f.at, off) { // -1 is none
+		if f.err = f.pass(); f.err != nil {
+			return false
 		}
-		for range i {
-			if f.err = f.pass(); f.err != nil {
-				return false
-			}
-		}
-		return true
 	}
-	return false
+	return len(f.at) > 0 && f.at[0] == off
 }
 
 // pass gives the first item to odd.
