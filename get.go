@@ -47,7 +47,7 @@ type GetRequest struct {
 	Max int
 	// MaxBytes ends the answer after the record that reaches it. Default 256 KiB.
 	MaxBytes int
-	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself.
+	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself. It may be asked twice.
 	Filter func(tagsCode int64) bool
 }
 
@@ -63,6 +63,7 @@ type GetResult struct {
 	Offsets []int64
 
 	views []mappedfile.View
+	size  int    // bytes of the records
 	spare *spare // where the slices go on Release
 }
 
@@ -89,6 +90,7 @@ type spare struct {
 	records []commitlog.Record
 	offsets []int64
 	views   []mappedfile.View
+	ahead   ahead // empty but while records are collected
 }
 
 // maxScan bounds how many units one Get looks at when the filter or a gap passes them over. Java counts 16 000 bytes, units of 20.
@@ -147,11 +149,13 @@ func bounds(q *consumequeue.Queue) (first, end int64) {
 	return q.Bounds()
 }
 
+// manyUnits is how many units are read at a time, and how many records at most.
+const manyUnits = 64
+
 // collect fills a result from the units of a queue.
 func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) error {
-	var units [64]consumequeue.Unit
+	var units [manyUnits]consumequeue.Unit
 	res.Status = NoMatchedMessage
-	size := 0
 	for most := max(maxScan, req.Max); most > 0; {
 		n, err := q.Read(res.Next, units[:min(len(units), most)])
 		if err != nil {
@@ -161,35 +165,97 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 			return nil
 		}
 		most -= n
-		for _, u := range units[:n] {
-			at := res.Next
-			if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
-				res.Next++
-				continue
-			}
-			r, v, err := s.recordOf(q, at, u)
-			switch {
-			case errors.Is(err, mappedfile.ErrOutOfRange):
-				if len(res.Records) == 0 {
-					res.Status = MessageWasRemoving
-				}
-				res.Next++
-				continue
-			case err != nil:
-				if len(res.Records) > 0 {
-					return nil // the next Get begins here and tells
-				}
-				res.Next++
-				return err
-			}
-			res.Status, res.Next = Found, at+1
-			res.Records, res.Offsets, res.views = append(res.Records, r), append(res.Offsets, at), append(res.views, v)
-			if size += int(r.Size); len(res.Records) >= req.Max || size >= req.MaxBytes {
-				return nil
-			}
+		if more, err := s.take(q, req, res, units[:n]); err != nil || !more {
+			return err
 		}
 	}
 	return nil
+}
+
+// take adds the records of units, the first of which is at res.Next, and says whether there is room for more.
+func (s *Store) take(q *consumequeue.Queue, req *GetRequest, res *GetResult, units []consumequeue.Unit) (bool, error) {
+	ahead := &res.spare.ahead
+	defer ahead.drop()
+	for i, u := range units {
+		at := res.Next
+		if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
+			res.Next++
+			continue
+		}
+		r, v, err := s.nextRecord(q, at, units[i:], req, res)
+		switch {
+		case errors.Is(err, mappedfile.ErrOutOfRange):
+			if len(res.Records) == 0 {
+				res.Status = MessageWasRemoving
+			}
+			res.Next++
+			continue
+		case err != nil:
+			if len(res.Records) > 0 {
+				return false, nil // the next Get begins here and tells
+			}
+			res.Next++
+			return false, err
+		}
+		res.Status, res.Next = Found, at+1
+		res.Records, res.Offsets, res.views = append(res.Records, r), append(res.Offsets, at), append(res.views, v)
+		if res.size += int(r.Size); len(res.Records) >= req.Max || res.size >= req.MaxBytes {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// nextRecord is the record of the first of units, which is wanted. Those of the following ones that are wanted too are read
+// with it.
+func (s *Store) nextRecord(q *consumequeue.Queue, at int64, units []consumequeue.Unit, req *GetRequest, res *GetResult) (commitlog.Record, mappedfile.View, error) {
+	ahead := &res.spare.ahead
+	if ahead.used == len(ahead.records) {
+		s.readAhead(units, req, res)
+	}
+	if ahead.used == len(ahead.records) {
+		return s.recordOf(q, at, units[0])
+	}
+	r, v := ahead.records[ahead.used], ahead.views[ahead.used]
+	ahead.used++
+	return s.ofQueue(q, at, units[0], r, v)
+}
+
+// readAhead reads the records of the units that are wanted, up to the first that cannot be.
+func (s *Store) readAhead(units []consumequeue.Unit, req *GetRequest, res *GetResult) {
+	var places [manyUnits]commitlog.Place
+	wanted, size := 0, res.size
+	for _, u := range units {
+		if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
+			continue
+		}
+		if !u.Valid() || len(res.Records)+wanted >= req.Max || size >= req.MaxBytes {
+			break
+		}
+		places[wanted] = commitlog.Place{Offset: u.PhysicalOffset, Size: u.Size}
+		wanted++
+		size += int(u.Size)
+	}
+	ahead := &res.spare.ahead
+	ahead.drop()
+	ahead.records, ahead.views = s.log.ReadMany(places[:wanted], ahead.records, ahead.views)
+}
+
+// ahead is what was read and not yet given.
+type ahead struct {
+	records []commitlog.Record
+	views   []mappedfile.View
+	used    int // of both
+}
+
+// drop gives back what was not used.
+func (a *ahead) drop() {
+	for _, v := range a.views[a.used:] {
+		v.Release()
+	}
+	clear(a.records)
+	clear(a.views)
+	a.records, a.views, a.used = a.records[:0], a.views[:0], 0
 }
 
 // overtaken turns the error of a unit that was deleted since the minimum was looked at into what a Get at its offset gives.
@@ -244,9 +310,14 @@ func (s *Store) recordOf(q *consumequeue.Queue, at int64, u consumequeue.Unit) (
 	if err != nil {
 		return r, v, err
 	}
+	return s.ofQueue(q, at, u, r, v)
+}
+
+// ofQueue checks that a record which a unit points to is of the queue, and else releases its view.
+func (s *Store) ofQueue(q *consumequeue.Queue, at int64, u consumequeue.Unit, r commitlog.Record, v mappedfile.View) (commitlog.Record, mappedfile.View, error) {
 	light := strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) // which holds records of other topics, at places of its own
 	if r.Size != u.Size || string(r.Topic) != q.Topic() && !light {
-		err = s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
+		err := s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
 		v.Release()
 		return commitlog.Record{}, mappedfile.View{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -58,6 +59,54 @@ func TestAppendRollsWhenARecordDoesNotFit(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 2, n)
+}
+
+// What is read together is what is read one by one, up to the first record that is damaged, not there or not where it says; what was not
+// given is not held (R-E-036).
+func TestRecordsAreReadTogetherUpToTheFirstThatCannotBe(t *testing.T) {
+	fsys := memfs.New()
+	l := openLog(t, fsys, commitlog.Options{})
+	var places []commitlog.Place
+	for i := range 40 {
+		res, err := l.Append(t.Context(), record(t, fmt.Sprintf("message %d%s", i, make([]byte, 10*i))), given(int64(i)), false)
+		require.NoError(t, err)
+		places = append(places, commitlog.Place{Offset: res.PhysicalOffset, Size: int32(res.Size)})
+	}
+	require.Greater(t, places[39].Offset, int64(2*4096), "several segments")
+	_, end := l.Bounds()
+	damaged := slices.Clone(places)
+	require.NoError(t, l.Queue().WriteAt([]byte("?"), places[30].Offset+90))
+	lying := slices.Clone(places[:20])
+	lying[3].Size, lying[7].Size, lying[8].Size = -1, 1<<30, 0 // sizes are but what the queue says
+	for name, tt := range map[string]struct {
+		places []commitlog.Place
+		good   int
+	}{
+		"all": {places[:30], 30}, "none": {nil, 0}, "damaged": {damaged, 30}, "wrong sizes": {lying, 20},
+		"behind the end":   {append(slices.Clone(places[:5]), commitlog.Place{Offset: end, Size: 100}), 5},
+		"far away":         {append(slices.Clone(places[:5]), commitlog.Place{Offset: 1 << 50, Size: 100}, places[6]), 5},
+		"inside a record":  {[]commitlog.Place{places[0], {Offset: places[1].Offset + 1, Size: places[1].Size}, places[2]}, 1},
+		"before the start": {[]commitlog.Place{{Offset: -1, Size: 100}, places[0]}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records, views := l.ReadMany(tt.places, make([]commitlog.Record, 1, 8), make([]mappedfile.View, 2, 8))
+			require.Len(t, records, 1+tt.good)
+			require.Len(t, views, 2+tt.good)
+			for i, got := range records[1:] {
+				want, v, err := l.Read(tt.places[i].Offset)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+				v.Release()
+				views[2+i].Release()
+			}
+			if tt.good < len(tt.places) {
+				_, _, err := l.Read(tt.places[tt.good].Offset)
+				require.Error(t, err)
+			}
+		})
+	}
+	require.NoError(t, l.Abandon())
+	require.Zero(t, fsys.Mappings(), "nobody holds a segment")
 }
 
 // A run of records is one whole: it moves to the next segment together (R-E-034, R-D-097).

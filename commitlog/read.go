@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
@@ -24,6 +25,56 @@ func (l *Log) Read(offset int64) (Record, mappedfile.View, error) {
 		return Record{}, mappedfile.View{}, err
 	}
 	return r, v, nil
+}
+
+// Place is where a record lies, as a consume queue says it.
+type Place struct {
+	Offset int64
+	Size   int32 // bytes; it may be wrong
+}
+
+// ReadMany is [Log.Read] for several records. It appends them to records, and to views what their slices lie in, up to
+// the first that cannot be read: Read says why. The memory of each is asked for while the one before is checked.
+func (l *Log) ReadMany(places []Place, records []Record, views []mappedfile.View) ([]Record, []mappedfile.View) {
+	first, before := len(views), len(records)
+	for _, p := range places {
+		v, err := l.queue.ViewFrom(p.Offset)
+		if err != nil {
+			break
+		}
+		views = append(views, v)
+	}
+	good, touched := 0, byte(0)
+	_ = mappedfile.Guard("", func() error {
+		for i, v := range views[first:] {
+			if next := first + i + 1; next < len(views) {
+				touched |= touch(views[next].Bytes(), places[i+1].Size)
+			}
+			records = append(records, Record{})
+			r := &records[len(records)-1]
+			if r.decode(v.Bytes()) != nil || r.PhysicalOffset != places[i].Offset || !l.opts.TrustCRC && r.CheckBody() != nil {
+				return nil
+			}
+			good++
+		}
+		return nil
+	})
+	runtime.KeepAlive(touched)
+	for i := first + good; i < len(views); i++ {
+		views[i].Release()
+		views[i] = mappedfile.View{}
+	}
+	return records[:before+good], views[:first+good]
+}
+
+// touch loads a byte of each cache line of the record at the start of b. The processor does not wait for them before it goes on.
+func touch(b []byte, size int32) (all byte) {
+	const cacheLine = 64
+	b = b[:max(0, min(len(b), int(size)))]
+	for i := 0; i < len(b); i += cacheLine {
+		all |= b[i]
+	}
+	return all
 }
 
 func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
