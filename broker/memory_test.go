@@ -95,7 +95,7 @@ func TestHeldPullsKeepNothingOfTheirRequests(t *testing.T) { // R-G-14
 	hold := func(q pulling, padding int) {
 		req := q.request()
 		req.Fields = append(req.Fields, remoting.String("padding", strings.Repeat("p", padding)))
-		require.NoError(t, c.Async(context.Background(), b.Addr(), req, func(*remoting.Command, error) {}))
+		require.NoError(t, c.Async(context.Background(), b.Addr(), req, new(remoting.Pending), remoting.WaiterFunc(func(*remoting.Command, error) {})))
 	}
 	before := heap()
 	for range 100 {

@@ -149,12 +149,12 @@ func (p *peer) later(q pulling) <-chan *remoting.Command {
 		q.flags = subscribes | mayWait
 	}
 	req := q.request()
-	require.NoError(p.w.t, p.c.Async(context.Background(), "broker", req, func(resp *remoting.Command, err error) {
+	require.NoError(p.w.t, p.c.Async(context.Background(), "broker", req, new(remoting.Pending), remoting.WaiterFunc(func(resp *remoting.Command, err error) {
 		if err == nil {
 			answers <- resp
 		}
 		close(answers)
-	}))
+	})))
 	synctest.Wait()
 	return answers
 }

@@ -5,6 +5,7 @@ package interop_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -96,25 +97,35 @@ func goSender(b *testing.B, ns string) sender {
 func BenchmarkProducers(b *testing.B) {
 	ns := benchPeers(b)
 	clients := map[string]sender{"ours": ourSender(b, ns), "go": goSender(b, ns)}
-	body := bytes.Repeat([]byte("x"), 1024)
 	for _, s := range clients {
-		require.NoError(b, s.sync(b.Context(), body)) // route and connection
+		require.NoError(b, s.sync(b.Context(), []byte("route and connection")))
 	}
-	for _, name := range []string{"ours", "go"} {
-		s := clients[name]
-		b.Run("mode=sync16/client="+name, func(b *testing.B) { benchSync(b, s, body) })
-	}
-	for _, name := range []string{"ours", "go"} {
-		s := clients[name]
-		b.Run("mode=async/client="+name, func(b *testing.B) { benchAsync(b, s, body) })
+	for _, size := range []int{128, 1024} {
+		body := bytes.Repeat([]byte("x"), size)
+		for _, name := range []string{"ours", "go"} {
+			b.Run(fmt.Sprintf("mode=sync16/body=%d/client=%s", size, name), func(b *testing.B) { report(b, benchSync, clients[name], body) })
+		}
+		for _, name := range []string{"ours", "go"} {
+			b.Run(fmt.Sprintf("mode=async/body=%d/client=%s", size, name), func(b *testing.B) { report(b, benchAsync, clients[name], body) })
+		}
 	}
 }
 
-// benchSync sends with 16 senders, each of which waits for its answers.
-func benchSync(b *testing.B, s sender, body []byte) {
+// report runs a load and says how many sends a second were answered, and how long the median one and the 99th of a hundred took.
+func report(b *testing.B, load func(*testing.B, sender, []byte) []time.Duration, s sender, body []byte) {
 	b.ReportAllocs()
+	began := time.Now()
+	took := load(b, s, body)
+	all := time.Since(began) // with the last answers, for which the loop does not wait
+	slices.Sort(took)
+	b.ReportMetric(float64(len(took))/all.Seconds(), "msg/s")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+// benchSync sends with 16 senders, each of which waits for its answers, and gives how long each send took.
+func benchSync(b *testing.B, s sender, body []byte) (took []time.Duration) {
 	var mu sync.Mutex
-	var took []time.Duration
 	next := make(chan struct{}, 1024)
 	var all sync.WaitGroup
 	for range 16 {
@@ -137,20 +148,23 @@ func benchSync(b *testing.B, s sender, body []byte) {
 	}
 	close(next)
 	all.Wait()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	return took
 }
 
-// benchAsync keeps 1000 sends in flight.
-func benchAsync(b *testing.B, s sender, body []byte) {
-	b.ReportAllocs()
+// benchAsync keeps 1000 sends in flight and gives how long each took until its callback.
+func benchAsync(b *testing.B, s sender, body []byte) (took []time.Duration) {
 	slots := make(chan struct{}, 1000)
+	var mu sync.Mutex
 	for b.Loop() {
 		slots <- struct{}{}
+		began := time.Now()
 		err := s.async(b.Context(), body, func(err error) {
 			if err != nil {
 				b.Error(err)
 			}
+			mu.Lock()
+			took = append(took, time.Since(began))
+			mu.Unlock()
 			<-slots
 		})
 		if err != nil {
@@ -160,4 +174,5 @@ func benchAsync(b *testing.B, s sender, body []byte) {
 	for range cap(slots) {
 		slots <- struct{}{}
 	}
+	return took
 }

@@ -125,7 +125,7 @@ func TestAFloodOfUnknownCodesFromManyPeers(t *testing.T) {
 		for range 20 {
 			p := w.peer()
 			for i := range 100 {
-				require.NoError(t, p.c.Async(t.Context(), "namesrv", remoting.NewRequest(int32(5000+i)), func(*remoting.Command, error) {}))
+				require.NoError(t, p.c.Async(t.Context(), "namesrv", remoting.NewRequest(int32(5000+i)), new(remoting.Pending), remoting.WaiterFunc(func(*remoting.Command, error) {})))
 			}
 		}
 		require.NotNil(t, w.route("T1"))

@@ -42,10 +42,12 @@ func (p *Producer) async(ctx context.Context, m *message.Message, t target, done
 // pending is an asynchronous send.
 type pending struct {
 	send
-	ctx    context.Context // ends with the send, which outlives the call that began it
-	cancel context.CancelFunc
-	done   Callback
-	sent   time.Time // when the last try left
+	done    Callback
+	unwatch func() bool // ends the watch of the caller's context; nil: there is none
+	sent    time.Time   // when the last try left, and to which address
+	tried   string
+	result  Result
+	err     error
 }
 
 // begin starts what is prepared.
@@ -60,31 +62,35 @@ func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t
 		return err
 	}
 	s := &pending{done: done}
-	s.init(p, m, r, t, Async)
-	s.ctx, s.cancel = p.budget(ctx)
+	s.begin(ctx, p, m, r, t, Async)
+	if ctx.Done() != nil {
+		s.unwatch = context.AfterFunc(ctx, func() { s.rpc.Abort(ctx.Err()) })
+	}
 	if p.client.Cached(r.topic) == nil || !s.try(true) {
 		p.work.Go(func() { s.try(false) }) // what may wait does not keep the caller
 	}
 	return nil
 }
 
-// try makes one try. With quick it does so only if that cannot wait for a connect, and says whether it did.
+// try makes one try. With quick it does so only if that cannot wait for a connect, and says whether it did. Once a try has left, the send
+// is no longer the caller's.
 func (s *pending) try(quick bool) bool {
 	for {
 		s.quick = quick
-		req, addr, err := s.next(s.ctx)
+		req, addr, err := s.next(&s.budget)
 		if quick && err == nil && (!s.p.client.Connected(addr) || !s.p.knows(addr)) {
 			s.undo()
 			return false
 		}
 		s.sent = time.Now()
 		if err == nil {
-			err = s.leaves(addr, req)
+			s.tried = addr
+			err = s.leave(&s.budget, addr, req, s, s.p.client.Async)
 		}
 		if err == nil {
 			return true
 		}
-		result, err, again := s.judge(s.ctx, addr, nil, err, time.Since(s.sent))
+		result, err, again := s.judge(&s.budget, addr, nil, err, time.Since(s.sent))
 		if !again {
 			s.complete(result, err)
 			return true
@@ -93,27 +99,20 @@ func (s *pending) try(quick bool) bool {
 	}
 }
 
-// leaves hands a try to the network; the answer comes to answered.
-func (s *pending) leaves(addr string, req *remoting.Command) error {
-	ctx, cancel := s.ctx, func() {}
-	if s.p.opts.TryTimeout < s.p.opts.SendTimeout {
-		ctx, cancel = context.WithTimeout(ctx, s.p.opts.TryTimeout)
+// Answered implements remoting.Waiter: it is told of a try's outcome. Hooks, and what a further try takes, may wait, so they have a
+// goroutine.
+func (s *pending) Answered(resp *remoting.Command, err error) {
+	if s.p.hooksMayWait {
+		s.p.work.Go(func() { s.answered(resp, err) })
+		return
 	}
-	err := s.p.client.Async(ctx, addr, req, func(resp *remoting.Command, err error) {
-		cancel()
-		s.answered(addr, resp, err)
-	})
-	if err != nil {
-		cancel()
-	}
-	return err
+	s.answered(resp, err)
 }
 
-// answered is told of a try's outcome.
-func (s *pending) answered(addr string, resp *remoting.Command, err error) {
-	result, err, again := s.judge(s.ctx, addr, resp, err, time.Since(s.sent))
+func (s *pending) answered(resp *remoting.Command, err error) {
+	result, err, again := s.judge(&s.budget, s.tried, resp, s.p.client.Closed(err), time.Since(s.sent))
 	if again {
-		s.try(false)
+		s.p.work.Go(func() { s.try(false) })
 		return
 	}
 	s.complete(result, err)
@@ -122,23 +121,29 @@ func (s *pending) answered(addr string, resp *remoting.Command, err error) {
 // complete ends the send and has the callback called.
 func (s *pending) complete(r Result, err error) {
 	p := s.p
-	r, err = s.finish(r, err)
-	s.cancel()
-	call := func() {
-		p.permits.give(int64(len(s.prepared.body))) // now, since the callback may send
-		defer func() {
-			if v := recover(); v != nil {
-				p.opts.Logger.Error("callback panic", "topic", s.prepared.topic, "panic", v)
-			}
-		}()
-		if s.done != nil {
-			s.done(r, err)
-		}
+	s.result, s.err = s.finish(r, err)
+	if s.unwatch != nil {
+		s.unwatch()
 	}
-	if !p.callbacks.submit(call) {
-		go call() // only when the pool is closed: nobody waits for it any more
+	s.budget.end()
+	if !p.callbacks.submit(s) {
+		go s.run() // only when the pool is closed: nobody waits for it any more
 	}
 	p.leave()
+}
+
+// run calls the callback.
+func (s *pending) run() {
+	p := s.p
+	p.permits.give(int64(len(s.prepared.body))) // now, since the callback may send
+	defer func() {
+		if v := recover(); v != nil {
+			p.opts.Logger.Error("callback panic", "topic", s.prepared.topic, "panic", v)
+		}
+	}()
+	if s.done != nil {
+		s.done(s.result, s.err)
+	}
 }
 
 // permits bound the asynchronous sends in flight.

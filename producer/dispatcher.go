@@ -288,7 +288,7 @@ func (d *AsyncDispatcher) gather(batch *traceBatch, c *trace.Context) *traceBatc
 
 // hand gives a batch to the pool and returns an empty one.
 func (d *AsyncDispatcher) hand(batch *traceBatch) *traceBatch {
-	if batch.count > 0 && !d.pool.submit(func() { d.send(batch) }) {
+	if batch.count > 0 && !d.pool.submit(job(func() { d.send(batch) })) {
 		d.discard(batch.count, "the pool is full")
 	}
 	return &traceBatch{}

@@ -5,45 +5,53 @@ import (
 	"sync"
 )
 
-// pool runs functions on goroutines that live while there is work. As in Java's pools, up to core of them take what comes, then
+// task is what a pool runs.
+type task interface{ run() }
+
+// job is a task that is a function.
+type job func()
+
+func (j job) run() { j() }
+
+// pool runs tasks on goroutines that live while there is work. As in Java's pools, up to core of them take what comes, then
 // the queue fills, and only when it is full are there up to limit.
 type pool struct {
 	core, limit, queue int
 	around             func(work func()) // runs a goroutine's work; nil: as it is
 
 	mu      sync.Mutex
-	waiting []func()
+	waiting []task
 	running int
 	closed  bool
 	all     sync.WaitGroup
 }
 
-// submit hands f over; false says that there is no room, or that the pool is closed.
-func (p *pool) submit(f func()) bool {
+// submit hands t over; false says that there is no room, or that the pool is closed.
+func (p *pool) submit(t task) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
 		return false
 	case p.running < p.core:
-		p.spawn(f)
+		p.spawn(t)
 	case len(p.waiting) < p.queue:
-		p.waiting = append(p.waiting, f)
+		p.waiting = append(p.waiting, t)
 	case p.running < p.limit:
-		p.spawn(f)
+		p.spawn(t)
 	default:
 		return false
 	}
 	return true
 }
 
-// spawn starts a goroutine that begins with f. The caller holds mu.
-func (p *pool) spawn(f func()) {
+// spawn starts a goroutine that begins with t. The caller holds mu.
+func (p *pool) spawn(t task) {
 	p.running++
 	p.all.Go(func() {
 		work := func() {
-			for f := f; f != nil; f = p.next() {
-				f()
+			for ; t != nil; t = p.next() {
+				t.run()
 			}
 		}
 		if p.around != nil {
@@ -55,7 +63,7 @@ func (p *pool) spawn(f func()) {
 }
 
 // next gives a goroutine its next work, or nil, with which it ends.
-func (p *pool) next() func() {
+func (p *pool) next() task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) == 0 {
@@ -63,18 +71,18 @@ func (p *pool) next() func() {
 		p.running--
 		return nil
 	}
-	f := p.waiting[0]
+	t := p.waiting[0]
 	p.waiting[0] = nil
 	p.waiting = p.waiting[1:]
-	return f
+	return t
 }
 
-// flood gives all that waits a goroutine each: nothing waits behind a function that does not return.
+// flood gives all that waits a goroutine each: nothing waits behind a task that does not return.
 func (p *pool) flood() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.waiting {
-		p.spawn(f)
+	for _, t := range p.waiting {
+		p.spawn(t)
 	}
 	p.waiting = nil
 }

@@ -21,13 +21,15 @@ const (
 
 // Producer sends the messages of one group. Its methods may be called from many goroutines.
 type Producer struct {
-	opts        Options // set by New, read-only after it
-	group       string  // with the namespace
-	client      *Client
-	ownsClient  bool
-	hooks       []SendHook
-	tracer      trace.Dispatcher // nil: no trace
-	compressors compressors
+	opts       Options // set by New, read-only after it
+	group      string  // with the namespace
+	client     *Client
+	ownsClient bool
+	hooks      []SendHook
+	// hooksMayWait says that there are others than tracing by our dispatcher, which never waits.
+	hooksMayWait bool
+	tracer       trace.Dispatcher // nil: no trace
+	compressors  compressors
 
 	ctx    context.Context // ends when what is pending is given up
 	cancel context.CancelFunc
@@ -43,7 +45,8 @@ type Producer struct {
 	old       oldBrokers
 	permits   permits
 	callbacks pool
-	work      sync.WaitGroup // goroutines that make first tries
+	answers   sync.Pool      // of empty channels for one answer
+	work      sync.WaitGroup // goroutines that make tries which may wait, or call hooks
 	checks    pool
 	requests  requests
 	stats     stats
@@ -79,6 +82,7 @@ func New(o *Options) (*Producer, error) {
 	if opts.AvoidSlow {
 		p.latencies = &latencies{steps: opts.Latency, brokers: map[string]fault{}}
 	}
+	p.hooksMayWait = len(p.hooks) > 0 || opts.Dispatcher != nil
 	p.buildTrace()
 	return p, nil
 }
@@ -188,6 +192,7 @@ func (p *Producer) drain(ctx context.Context) error {
 	err := p.await(ctx, &p.sends, &p.locals)
 	if err != nil {
 		p.cancel()
+		p.client.Abort(p, context.Canceled)
 		_ = p.await(context.Background(), &p.sends) // short: each of them ends now
 		p.callbacks.flood()
 		p.callbacks.close()

@@ -38,6 +38,18 @@ type send struct {
 	stored   *Result // the last result that was stored but not OK, while others are tried
 	queueFor Queue   // of the last try
 	kept     bool    // the next try goes where the last one, which did not count, was to go
+
+	budget budget           // all tries together
+	rpc    remoting.Pending // the last try
+	req    remoting.Command // its request, whose fields are in fields
+	fields [maxFields]remoting.Field
+	answer chan answer // has the outcome of a try that is waited for; nil: none is
+}
+
+// answer is what came of a try.
+type answer struct {
+	resp *remoting.Command
+	err  error
 }
 
 // target is where a caller wants a message. The zero value is any queue.
@@ -87,21 +99,17 @@ func (p *Producer) wait(ctx context.Context, m *message.Message, r *prepared, t 
 		return Result{}, err
 	}
 	defer p.leave()
-	s := p.newSend(m, r, t, Sync)
-	ctx, cancel := p.budget(ctx)
-	defer cancel()
-	return s.run(ctx)
+	var s send
+	s.begin(ctx, p, m, r, t, Sync)
+	defer s.budget.end()
+	return s.try(&s.budget)
 }
 
-func (p *Producer) newSend(m *message.Message, r *prepared, t target, mode Mode) *send {
-	s := new(send)
-	s.init(p, m, r, t, mode)
-	return s
-}
-
-// init makes a send of what may be part of something larger.
-func (s *send) init(p *Producer, m *message.Message, r *prepared, t target, mode Mode) {
-	*s = send{p: p, prepared: r, msg: m, target: t, mode: mode, began: time.Now(), limit: 1 + p.opts.Retries}
+// begin makes s, which is zero, a send. It may be part of something larger.
+func (s *send) begin(ctx context.Context, p *Producer, m *message.Message, r *prepared, t target, mode Mode) {
+	s.p, s.prepared, s.msg, s.target, s.mode, s.began, s.limit = p, r, m, t, mode, time.Now(), 1+p.opts.Retries
+	s.budget.begin(ctx, p.ctx, s.began, p.opts.SendTimeout)
+	s.rpc.Owner = p
 	born := s.began.UnixMilli()
 	if p.opts.KeepBorn && m.BornTimestamp > 0 {
 		born = m.BornTimestamp
@@ -116,32 +124,8 @@ func (s *send) init(p *Producer, m *message.Message, r *prepared, t target, mode
 	p.stats.begin(mode)
 }
 
-// budget is the context of one send: it ends with the caller's, with the time budget, and with the producer.
-func (p *Producer) budget(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline := time.Now().Add(p.opts.SendTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	own, cancel := context.WithDeadline(p.ctx, deadline)
-	if ctx.Done() == nil {
-		return own, cancel
-	}
-	if ctx.Err() != nil {
-		cancel()
-	}
-	stop := context.AfterFunc(ctx, func() {
-		if _, ok := ctx.Deadline(); !ok || !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else own has that deadline too
-			cancel()
-		}
-	})
-	return own, func() {
-		stop()
-		cancel()
-	}
-}
-
-// run makes tries, each of which waits, until one is final.
-func (s *send) run(ctx context.Context) (Result, error) {
+// try makes tries, each of which waits, until one is final.
+func (s *send) try(ctx context.Context) (Result, error) {
 	for {
 		req, addr, err := s.next(ctx)
 		var resp *remoting.Command
@@ -158,13 +142,46 @@ func (s *send) run(ctx context.Context) (Result, error) {
 
 // call makes one try that waits.
 func (s *send) call(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
+	p := s.p
+	var free bool
+	if s.answer, free = p.answers.Get().(chan answer); !free {
+		s.answer = make(chan answer, 1)
+	}
+	defer p.answers.Put(s.answer) // it is empty: a try has one outcome
+	if err := s.leave(ctx, addr, req, s, p.client.Begin); err != nil {
+		return nil, err
+	}
+	var a answer
+	select {
+	case a = <-s.answer:
+	case <-s.budget.parent.Done():
+		s.rpc.Abort(s.budget.parent.Err())
+		a = <-s.answer
+	}
+	return a.resp, p.client.Closed(a.err)
+}
+
+// Answered implements remoting.Waiter for a try that is waited for.
+func (s *send) Answered(resp *remoting.Command, err error) { s.answer <- answer{resp, err} }
+
+// leave hands a try to the network. What ends the send before it is begun is seen here, since nobody would end its try.
+func (s *send) leave(ctx context.Context, addr string, req *remoting.Command, w remoting.Waiter, begin beginner) error {
 	if s.p.opts.TryTimeout < s.p.opts.SendTimeout {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.p.opts.TryTimeout)
 		defer cancel()
 	}
-	return s.p.client.Call(ctx, addr, req)
+	if err := begin(ctx, addr, req, &s.rpc, w); err != nil {
+		return err
+	}
+	if err := s.budget.Err(); err != nil {
+		s.rpc.Abort(err)
+	}
+	return nil
 }
+
+// beginner is how a client instance begins a request.
+type beginner func(ctx context.Context, addr string, req *remoting.Command, p *remoting.Pending, w remoting.Waiter) error
 
 // next chooses the queue of the next try and makes its request.
 func (s *send) next(ctx context.Context) (*remoting.Command, string, error) {
@@ -362,7 +379,7 @@ func (s *send) finish(r Result, err error) (Result, error) {
 			err = fmt.Errorf("%w: %w", ErrClosed, err)
 		}
 		err = &SendError{
-			Topic: s.prepared.topic, MessageID: s.prepared.id, Tries: s.tries, Brokers: s.brokers, Elapsed: time.Since(s.began), Err: err,
+			Topic: s.prepared.topic, MessageID: s.prepared.id, Tries: s.tries, Brokers: slices.Clone(s.brokers), Elapsed: time.Since(s.began), Err: err,
 		}
 	}
 	took := time.Since(s.began)
@@ -411,12 +428,12 @@ func (p *Producer) oneway(ctx context.Context, m *message.Message, t target) err
 		return err
 	}
 	defer p.leave()
-	s := p.newSend(m, r, t, Oneway)
-	ctx, cancel := p.budget(ctx)
-	defer cancel()
-	req, addr, err := s.next(ctx)
+	var s send
+	s.begin(ctx, p, m, r, t, Oneway)
+	defer s.budget.end()
+	req, addr, err := s.next(&s.budget)
 	if err == nil {
-		err = p.client.Oneway(ctx, addr, req)
+		err = p.client.Oneway(&s.budget, addr, req)
 	}
 	if errors.Is(err, ErrTooManyRequests) {
 		p.opts.Logger.Debug("no permit for a oneway send", "topic", r.topic, "err", err)

@@ -152,7 +152,7 @@ func (p *Producer) CheckTransaction(addr string, req *remoting.Command, m *messa
 			p.answerCheck(addr, req, m)
 		}
 	}
-	if !p.checks.submit(work) {
+	if !p.checks.submit(job(work)) {
 		p.opts.Logger.Warn("check of a transaction dropped", "id", m.ID(), "limit", p.opts.CheckQueue) // the broker asks again
 	}
 }

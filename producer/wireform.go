@@ -62,7 +62,7 @@ func (s *send) request(q Queue) *remoting.Command {
 		s.p.group, r.topic, s.p.opts.DefaultTopic, itoa(s.p.opts.DefaultTopicQueues), itoa(q.QueueID), itoa(int32(r.sysFlag)), s.born,
 		itoa(r.flag), r.properties, tries, "false", r.maxTries, strconv.FormatBool(r.batch), q.BrokerName,
 	}
-	fields := make(remoting.Fields, 0, len(values)+1)
+	fields := remoting.Fields(s.fields[:0])
 	for i, value := range values {
 		if names[i] != "" && (value != "" || i == 8) {
 			fields = append(fields, remoting.Field{Name: names[i], Value: value})
@@ -71,10 +71,13 @@ func (s *send) request(q Queue) *remoting.Command {
 	if !short {
 		fields = append(fields, remoting.Field{Name: "isUnitMode", Value: "false"}) // 3.1's spelling
 	}
-	req := remoting.NewRequest(code, fields...)
-	req.Body = r.body
-	return req
+	s.req = *remoting.NewRequest(code)
+	s.req.Fields, s.req.Body = fields, r.body
+	return &s.req
 }
+
+// maxFields is how many fields a send has at most.
+const maxFields = 15
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
 

@@ -14,7 +14,7 @@ func (c *Client) Call(ctx context.Context, addr string, req *remoting.Command) (
 	req = c.before(addr, req)
 	resp, err := c.rpc.Call(ctx, addr, req)
 	if err != nil {
-		return nil, c.closed(err)
+		return nil, c.Closed(err)
 	}
 	c.after(addr, req, resp)
 	return resp, nil
@@ -29,22 +29,65 @@ func (c *Client) Do(ctx context.Context, addr string, req *remoting.Command) (*r
 	return resp, success(addr, req, resp)
 }
 
-// Async sends a request and calls done exactly once, from another goroutine, unless it returns an error itself. See
-// [remoting.Client.Async].
-func (c *Client) Async(ctx context.Context, addr string, req *remoting.Command, done func(*remoting.Command, error)) error {
+// Begin is [remoting.Client.Begin]; w is told errors as they are, see [Client.Closed].
+func (c *Client) Begin(ctx context.Context, addr string, req *remoting.Command, p *remoting.Pending, w remoting.Waiter) error {
+	req, w = c.hooked(addr, req, w)
+	return c.Closed(c.rpc.Begin(ctx, addr, req, p, w))
+}
+
+// Async is Begin for requests that are not to be too many, see [remoting.Client.Async].
+func (c *Client) Async(ctx context.Context, addr string, req *remoting.Command, p *remoting.Pending, w remoting.Waiter) error {
+	req, w = c.hooked(addr, req, w)
+	return c.Closed(c.rpc.Async(ctx, addr, req, p, w))
+}
+
+// Abort ends the wait for the answers to an owner's requests, see [remoting.Client.Abort].
+func (c *Client) Abort(owner any, cause error) { c.rpc.Abort(owner, cause) }
+
+// hooked lets the hooks see a request, and later its answer.
+func (c *Client) hooked(addr string, req *remoting.Command, w remoting.Waiter) (*remoting.Command, remoting.Waiter) {
+	if len(c.opts.Hooks) == 0 {
+		return req, w
+	}
 	req = c.before(addr, req)
-	err := c.rpc.Async(ctx, addr, req, func(resp *remoting.Command, err error) {
+	return req, &hooked{c, addr, req, w}
+}
+
+// hooked is a waiter behind the hooks.
+type hooked struct {
+	client *Client
+	addr   string
+	req    *remoting.Command
+	then   remoting.Waiter
+}
+
+// Answered implements remoting.Waiter. It has a goroutine of its own, since a hook may take its time.
+func (h *hooked) Answered(resp *remoting.Command, err error) {
+	tell := func() {
 		if err == nil {
-			c.after(addr, req, resp)
+			h.client.after(h.addr, h.req, resp)
 		}
-		done(resp, c.closed(err))
-	})
-	return c.closed(err)
+		h.then.Answered(resp, err)
+	}
+	if !h.client.track(tell) {
+		tell() // nothing else waits for this goroutine any more
+	}
+}
+
+// track runs f on a goroutine that Close waits for.
+func (c *Client) track(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.work.Go(f)
+	return true
 }
 
 // Oneway sends a request that is not answered.
 func (c *Client) Oneway(ctx context.Context, addr string, req *remoting.Command) error {
-	return c.closed(c.rpc.Oneway(ctx, addr, c.before(addr, req)))
+	return c.Closed(c.rpc.Oneway(ctx, addr, c.before(addr, req)))
 }
 
 // Connected says whether a request to addr would leave without waiting for a connect.
@@ -82,8 +125,8 @@ func (c *Client) guard(when string, hook func()) {
 	hook()
 }
 
-// closed adds [ErrClosed] where the client's end is the reason.
-func (c *Client) closed(err error) error {
+// Closed adds [ErrClosed] where the client's end is the reason.
+func (c *Client) Closed(err error) error {
 	if err != nil && c.ctx.Err() != nil {
 		return errors.Join(ErrClosed, err)
 	}

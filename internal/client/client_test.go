@@ -416,7 +416,7 @@ func TestHooksAndTheSignatureSeeEveryRequest(t *testing.T) { // R-A-05
 		_, err = c.Do(t.Context(), brokerA, req)
 		require.NoError(t, err)
 		done := make(chan error)
-		require.NoError(t, c.Async(t.Context(), brokerA, req, func(_ *remoting.Command, err error) { done <- err }))
+		require.NoError(t, c.Async(t.Context(), brokerA, req, new(remoting.Pending), remoting.WaiterFunc(func(_ *remoting.Command, err error) { done <- err })))
 		require.NoError(t, <-done)
 		require.NoError(t, c.Oneway(t.Context(), brokerA, req))
 		synctest.Wait()

@@ -217,7 +217,7 @@ func (c *Client) lookUp(topic string) (*Route, error) {
 	req := remoting.NewRequest(remoting.GetRouteByTopic, remoting.String("topic", topic))
 	resp, err := c.names.call(c.ctx, req, remoting.Success, remoting.TopicNotExist)
 	if err != nil {
-		return nil, fmt.Errorf("route of topic %s: %w", topic, c.closed(err))
+		return nil, fmt.Errorf("route of topic %s: %w", topic, c.Closed(err))
 	}
 	if resp.Code == remoting.TopicNotExist {
 		return nil, fmt.Errorf("%w: %s", ErrNoRoute, topic)

@@ -74,7 +74,7 @@ type Client struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // connects, connections, callbacks
+	work   sync.WaitGroup // connects and connections
 
 	mu     sync.Mutex
 	closed bool
@@ -245,7 +245,7 @@ func (c *Client) Disconnect(addr string) {
 }
 
 // Call sends a request and waits for the answer, whatever its code is. The errors are those of [Client.Conn] and
-// [Pending.Wait].
+// [Conn.Call].
 func (c *Client) Call(ctx context.Context, addr string, req *Command) (*Command, error) {
 	conn, err := c.Conn(ctx, addr)
 	if err != nil {
@@ -265,48 +265,47 @@ func (c *Client) sign(req *Command) *Command {
 	return &r
 }
 
-// Async sends a request and calls done exactly once, on a goroutine of its own, with the answer or an error of
-// [Pending.Wait]. When Async itself returns an error, done is not called. Requests to one address leave in the order
-// of the calls. With no permit to be had before the context's deadline, the error matches [ErrTooManyRequests]. A context without
-// a deadline means that an answer is awaited as long as the connection lives.
-func (c *Client) Async(ctx context.Context, addr string, req *Command, done func(*Command, error)) error {
+// Begin sends a request whose outcome w is told, at the latest at the context's deadline; without one the answer is awaited as long as the
+// connection lives. Begin waits for no answer, but it may for a connection, and for room where the peer is slow. It returns before or
+// after the outcome; from then on the context's end does not count, but [Pending.Abort] does. When it returns an error, one of those of
+// [Client.Call], w is told nothing. Requests to one address leave in the order of the calls.
+func (c *Client) Begin(ctx context.Context, addr string, req *Command, p *Pending, w Waiter) error {
+	conn, err := c.Conn(ctx, addr)
+	if err != nil {
+		return err
+	}
+	until, _ := ctx.Deadline()
+	return conn.begin(ctx, c.sign(req), p, w, until)
+}
+
+// Async is Begin for requests that are not to be too many: with no permit to be had before the context's end, the error matches
+// [ErrTooManyRequests].
+func (c *Client) Async(ctx context.Context, addr string, req *Command, p *Pending, w Waiter) error {
 	if err := acquire(ctx, c.async); err != nil {
 		return err
 	}
-	conn, err := c.Conn(ctx, addr)
-	var p *Pending
-	if err == nil {
-		p, err = conn.Start(ctx, c.sign(req))
-	}
-	if err == nil && !c.track(func() { c.finish(ctx, p, done) }) {
-		err = fmt.Errorf("client: %w", ErrClosed)
-	}
+	p.permits = c.async
+	err := c.Begin(ctx, addr, req, p, w)
 	if err != nil {
+		p.permits = nil
 		<-c.async
 	}
 	return err
 }
 
-// track runs f on a goroutine that Close waits for.
-func (c *Client) track(f func()) bool {
+// Abort is [Pending.Abort] for all requests of an owner that wait for an answer.
+func (c *Client) Abort(owner any, cause error) {
+	var conns []*Conn
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.work.Go(f)
-	}
-	return !c.closed
-}
-
-// finish waits for one async answer and hands it over; the permit is given back before the callback, which may send again.
-func (c *Client) finish(ctx context.Context, p *Pending, done func(*Command, error)) {
-	resp, err := p.Wait(ctx)
-	<-c.async
-	defer func() {
-		if v := recover(); v != nil {
-			c.opts.Logger.Error("callback panic", "code", p.code, "peer", p.conn.RemoteAddr(), "panic", v)
+	for _, l := range c.links {
+		if l.conn != nil {
+			conns = append(conns, l.conn)
 		}
-	}()
-	done(resp, err)
+	}
+	c.mu.Unlock()
+	for _, conn := range conns {
+		conn.abort(owner, cause)
+	}
 }
 
 // acquire takes a permit, waiting until the context ends. If that had ended before, it does not wait.
@@ -349,7 +348,7 @@ func (c *Client) Connected(addr string) bool {
 func (c *Client) Connects() int64 { return c.connects.Load() }
 
 // Close closes the connections, fails what is waiting for an answer, and returns when no goroutine is left. A second call does
-// nothing. It must not be called from a callback.
+// nothing. It must not be called by a [Waiter].
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -12,6 +12,11 @@ import (
 	"github.com/rocketstore/rocketstore/internal/remoting"
 )
 
+// async is Async with a function for a waiter.
+func async(ctx context.Context, c *remoting.Client, req *remoting.Command, done func(*remoting.Command, error)) error {
+	return c.Async(ctx, "a", req, new(remoting.Pending), remoting.WaiterFunc(done))
+}
+
 func TestAsyncCallsBackExactlyOnce(t *testing.T) { // R-D-064, R-D-065
 	bubble(t, func(t *testing.T) {
 		_, p := serve(t, &remoting.ServerOptions{Handler: func(ctx context.Context, c *remoting.Conn, req *remoting.Command) *remoting.Command {
@@ -27,7 +32,7 @@ func TestAsyncCallsBackExactlyOnce(t *testing.T) { // R-D-064, R-D-065
 		}
 		results := make(chan result, 10)
 		call := func(code int32) {
-			require.NoError(t, c.Async(within(t, time.Second), "a", remoting.NewRequest(code), func(resp *remoting.Command, err error) {
+			require.NoError(t, async(within(t, time.Second), c, remoting.NewRequest(code), func(resp *remoting.Command, err error) {
 				results <- result{resp, err}
 				panic("in the callback")
 			}))
@@ -56,7 +61,7 @@ func TestAsyncRequestsLeaveInOrder(t *testing.T) {
 		var want []string
 		for n := range 1000 {
 			want = append(want, strconv.Itoa(n))
-			require.NoError(t, c.Async(within(t, time.Minute), "a", remoting.NewRequest(1, remoting.Int("n", int64(n))), func(*remoting.Command, error) {}))
+			require.NoError(t, async(within(t, time.Minute), c, remoting.NewRequest(1, remoting.Int("n", int64(n))), func(*remoting.Command, error) {}))
 		}
 		synctest.Wait()
 		require.Equal(t, want, seen)
@@ -68,17 +73,17 @@ func TestWithoutAPermitTheCallerIsToldToSlowDown(t *testing.T) { // R-D-061, R-D
 		_, p := serve(t, &remoting.ServerOptions{Handler: func(context.Context, *remoting.Conn, *remoting.Command) *remoting.Command { return nil }})
 		c := newClient(t, p, remoting.ClientOptions{MaxAsync: 1})
 		none := func(*remoting.Command, error) {}
-		require.NoError(t, c.Async(within(t, time.Minute), "a", remoting.NewRequest(1), none))
+		require.NoError(t, async(within(t, time.Minute), c, remoting.NewRequest(1), none))
 		began := time.Now()
-		err := c.Async(within(t, time.Second), "a", remoting.NewRequest(1), none)
+		err := async(within(t, time.Second), c, remoting.NewRequest(1), none)
 		require.ErrorIs(t, err, remoting.ErrTooManyRequests)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began))
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, c.Async(over, "a", remoting.NewRequest(1), none), remoting.ErrTooManyRequests)
+		require.ErrorIs(t, async(over, c, remoting.NewRequest(1), none), remoting.ErrTooManyRequests)
 		require.Equal(t, time.Second, time.Since(began))
-		require.NoError(t, c.Async(within(t, 2*time.Minute), "a", remoting.NewRequest(1), none)) // waits for the first to time out
+		require.NoError(t, async(within(t, 2*time.Minute), c, remoting.NewRequest(1), none)) // waits for the first to time out
 		require.Equal(t, time.Minute, time.Since(began))
 	})
 }
@@ -88,7 +93,7 @@ func TestAClosedClientSaysSo(t *testing.T) {
 		_, p := serve(t, &remoting.ServerOptions{Handler: func(context.Context, *remoting.Conn, *remoting.Command) *remoting.Command { return nil }})
 		c := newClient(t, p, remoting.ClientOptions{})
 		got := make(chan error, 1)
-		require.NoError(t, c.Async(t.Context(), "a", remoting.NewRequest(1), func(_ *remoting.Command, err error) { got <- err }))
+		require.NoError(t, async(t.Context(), c, remoting.NewRequest(1), func(_ *remoting.Command, err error) { got <- err }))
 		synctest.Wait()
 		c.Close()
 		c.Close()
@@ -96,7 +101,7 @@ func TestAClosedClientSaysSo(t *testing.T) {
 		_, err := c.Call(t.Context(), "a", remoting.NewRequest(1))
 		require.ErrorIs(t, err, remoting.ErrClosed)
 		require.ErrorIs(t, c.Oneway(t.Context(), "a", remoting.NewRequest(1)), remoting.ErrClosed)
-		require.ErrorIs(t, c.Async(t.Context(), "a", remoting.NewRequest(1), nil), remoting.ErrClosed)
+		require.ErrorIs(t, async(t.Context(), c, remoting.NewRequest(1), nil), remoting.ErrClosed)
 	})
 }
 

@@ -47,9 +47,13 @@ type Conn struct {
 	once sync.Once // guards the end
 	err  error     // why it was closed; readable after ctx ended
 
+	helpers sync.WaitGroup // the writer and the keeper of deadlines
+
 	mu      sync.Mutex
 	pending map[int32]*Pending // by opaque
 	opaque  int32              // the last one given
+	due     deadlines
+	failed  bool // what was pending was told that the connection has ended
 }
 
 // connOptions are shared by the connections of one server or client.
@@ -110,7 +114,11 @@ func newConn(ctx context.Context, nc net.Conn, o *connOptions, l *limits) *Conn 
 
 // run works the connection until it ends.
 func (c *Conn) run() {
-	go c.writeLoop()
+	c.helpers.Go(func() {
+		c.writeLoop()
+		<-c.ctx.Done()
+		c.failAll()
+	})
 	stop := context.AfterFunc(c.ctx, func() { c.shut(ErrClosed) }) // the owner's context ended
 	defer stop()
 	err := c.readLoop()
@@ -127,6 +135,7 @@ func (c *Conn) run() {
 	c.shut(err)
 	c.out.forget()
 	c.frames.close()
+	c.helpers.Wait()
 	if c.opts.onClose != nil {
 		c.opts.onClose(c)
 	}

@@ -142,7 +142,7 @@ func TestAFloodOfUnknownCodesIsAnsweredAndHarmsNobody(t *testing.T) {
 		c := newClient(t, p, remoting.ClientOptions{})
 		var got atomic.Int32
 		for i := range 1000 {
-			require.NoError(t, c.Async(within(t, time.Minute), "a", remoting.NewRequest(int32(i)), func(resp *remoting.Command, err error) {
+			require.NoError(t, async(within(t, time.Minute), c, remoting.NewRequest(int32(i)), func(resp *remoting.Command, err error) {
 				if err == nil && resp.Code == remoting.RequestCodeNotSupported {
 					got.Add(1)
 				}
