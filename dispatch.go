@@ -19,6 +19,7 @@ func (s *Store) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.log.Start()
+	s.live.TrustOwn()
 	s.live.OnProgress(func(offset int64) {
 		s.dispatched.Store(offset)
 		s.wake()
@@ -53,10 +54,11 @@ func (s *Store) dispatch(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			if s.trouble.Swap(&err) == nil {
-				s.opts.Logger.Error("dispatch stands still; puts are refused", "err", err)
+			why := err // which the heap keeps; err, of each round, it does not
+			if s.trouble.Swap(&why) == nil {
+				s.opts.Logger.Error("dispatch stands still; puts are refused", "err", why)
 			}
-			s.makeRoom(err)
+			s.makeRoom(why)
 			retry.Reset(retryEvery)
 		} else if s.trouble.Swap(nil) != nil {
 			s.opts.Logger.Info("dispatch goes on")

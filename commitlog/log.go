@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -49,6 +50,8 @@ type Log struct {
 	lastTime int64      // guarded by appendMu: store time of the last record appended, 0 before the first
 	closed   bool       // guarded by appendMu
 	sealed   bool       // guarded by appendMu: nothing is appended any more
+
+	foreign atomic.Bool // AppendRaw was called: what is there was not all made here
 
 	stop    context.CancelFunc
 	flusher sync.WaitGroup
@@ -252,6 +255,7 @@ func putSize(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b))) }
 // AppendRaw appends bytes of another log as they are, at the offset where they lay there: a replica's feed, cut anywhere,
 // blanks included. It gives ErrNotAtEnd when offset is not the end of this log; an empty log begins at the first offset.
 func (l *Log) AppendRaw(ctx context.Context, offset int64, b []byte, wait bool) error {
+	l.foreign.Store(true) // before anybody can read them
 	l.appendMu.Lock()
 	err := l.appendRaw(offset, b)
 	l.appendMu.Unlock()

@@ -109,6 +109,31 @@ func TestRecordsAreReadTogetherUpToTheFirstThatCannotBe(t *testing.T) {
 	require.Zero(t, fsys.Mappings(), "nobody holds a segment")
 }
 
+// A dispatch need not check again what was encoded a moment ago, but what another store has sent.
+func TestAReaderThatTrustsItsOwnChecksWhatCameFromElsewhere(t *testing.T) {
+	source := openLog(t, memfs.New(), commitlog.Options{})
+	res, err := source.Append(t.Context(), record(t, "its body"), nil, false)
+	require.NoError(t, err)
+	require.NoError(t, source.Queue().WriteAt([]byte("?"), 90))
+	own := source.NewReader(0)
+	defer own.Close()
+	own.TrustOwn = true
+	r, err := own.Next()
+	require.NoError(t, err)
+	require.EqualValues(t, res.Size, r.Size)
+
+	v, err := source.Queue().View(0, res.Size)
+	require.NoError(t, err)
+	defer v.Release()
+	replica := openLog(t, memfs.New(), commitlog.Options{})
+	fed := replica.NewReader(0)
+	defer fed.Close()
+	fed.TrustOwn = true
+	require.NoError(t, replica.AppendRaw(t.Context(), 0, v.Bytes(), false))
+	_, err = fed.Next()
+	require.ErrorIs(t, err, commitlog.ErrCRC)
+}
+
 // A run of records is one whole: it moves to the next segment together (R-E-034, R-D-097).
 func TestBatchIsAppendedAsAWhole(t *testing.T) {
 	l := openLog(t, memfs.New(), commitlog.Options{})

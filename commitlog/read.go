@@ -160,6 +160,8 @@ type Reader struct {
 	held bool
 	// TrustCRC leaves out the check of bodies, for records that were checked before.
 	TrustCRC bool
+	// TrustOwn leaves it out for what this process has appended, as long as all of it was made here and none came by [Log.AppendRaw].
+	TrustOwn bool
 	// Gap is called when the log goes on behind a hole between segments; nil: holes are passed over in silence.
 	Gap func(from, to int64)
 }
@@ -257,7 +259,7 @@ func (r *Reader) fill() (bool, error) {
 	r.end = r.at + int64(len(b))
 	segment := r.at - r.at%r.log.opts.SegmentSize
 	r.scan.reset(v.File(), segment, r.at-segment, b)
-	r.scan.CheckCRC = !r.TrustCRC && !r.log.opts.TrustCRC
+	r.scan.CheckCRC = !r.TrustCRC && !r.log.opts.TrustCRC && (!r.TrustOwn || r.log.foreign.Load())
 	return true, nil
 }
 
