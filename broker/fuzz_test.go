@@ -3,6 +3,8 @@ package broker_test
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -89,8 +91,9 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzRequests throws requests at a whole broker, which must answer or close, and stay alive.
-func FuzzRequests(f *testing.F) {
+// addRequests adds captured and plausible requests of all codes to a corpus.
+func addRequests(f *testing.F) {
+	f.Helper()
 	for _, code := range []int32{10, 11, 14, 15, 29, 30, 34, 35, 37, 38, 310, 320} {
 		for _, req := range captured(f, code) {
 			b, err := remoting.AppendFrame(nil, req)
@@ -113,21 +116,69 @@ func FuzzRequests(f *testing.F) {
 			f.Add(b)
 		}
 	}
+}
+
+// requestIn is the request that a frame holds, nil if that is none.
+func requestIn(frame []byte) *remoting.Command {
+	if len(frame) < 4 {
+		return nil
+	}
+	req, err := remoting.DecodeFrame(frame[4:])
+	if err != nil || req.IsResponse() {
+		return nil
+	}
+	if req.Code == remoting.PullMessage {
+		req.Fields.Set("suspendTimeoutMillis", "1")
+	}
+	return req
+}
+
+// FuzzUnsignedRequests throws requests that nobody signed, or not well, at a broker with access rules: it does nothing for them, whatever they
+// ask for, and in whatever name.
+func FuzzUnsignedRequests(f *testing.F) { // R-G-13
+	addRequests(f)
+	o := small("4.9")
+	o.Port, o.ACL, o.ACLFile = -1, true, filepath.Join(f.TempDir(), "plain_acl.yml")
+	require.NoError(f, os.WriteFile(o.ACLFile, []byte(accessRules), 0o600))
+	b, err := broker.Start(f.Context(), &o)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, b.Shutdown(context.Background())) })
+	before := b.Stats()
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		req := requestIn(frame)
+		if req == nil {
+			return
+		}
+		if _, signed := req.Fields.Lookup(remoting.FieldSignature); signed { // some of the captured ones, and well
+			req.Fields.Set(remoting.FieldSignature, "d3Jvbmc=")
+		}
+		c, err := remoting.NewClient(nil)
+		require.NoError(t, err)
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if resp, err := c.Call(ctx, b.Addr(), req); err == nil {
+			require.NotEqual(t, remoting.Success, resp.Code, "code %d", req.Code)
+		}
+		after := b.Stats()
+		require.Equal(t, before.LogEnd, after.LogEnd, "code %d", req.Code)
+		require.Equal(t, before.Topics, after.Topics, "code %d", req.Code)
+		require.Equal(t, before.Groups, after.Groups, "code %d", req.Code)
+	})
+}
+
+// FuzzRequests throws requests at a whole broker, which must answer or close, and stay alive.
+func FuzzRequests(f *testing.F) {
+	addRequests(f)
 	o := small("4.9")
 	o.Port = -1
 	b, err := broker.Start(f.Context(), &o)
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, b.Shutdown(context.Background())) })
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		if len(frame) < 4 {
+		req := requestIn(frame)
+		if req == nil {
 			return
-		}
-		req, err := remoting.DecodeFrame(frame[4:])
-		if err != nil || req.IsResponse() {
-			return
-		}
-		if req.Code == remoting.PullMessage {
-			req.Fields.Set("suspendTimeoutMillis", "1")
 		}
 		c, err := remoting.NewClient(nil)
 		require.NoError(t, err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rocketstore/rocketstore"
 )
 
 // cell is one thing that a client does with a server. The tests prove cells; docs/compatibility.md shows them.
@@ -54,7 +56,17 @@ const (
 	encryption   = "TLS"
 	requestReply = "request and reply"
 	takingTurns  = "a directory goes from a real 4.9.7 broker to ours and back"
+	deadLetter   = "retries to the dead letters"
+	delays       = "delayed messages"
 )
+
+// transacting is what the test of transactions proves: committed, rolled back, unknown and then asked, the producer gone and another asked.
+func transacting(e rocketstore.Engine) string {
+	if e == rocketstore.StateTable {
+		return "transactions in the state table"
+	}
+	return "transactions in the half topic"
+}
 
 // matrix are all cells; deep ones are proved with INTEROP=all only.
 func matrix() (cells map[cell]bool) {
@@ -69,6 +81,11 @@ func matrix() (cells map[cell]bool) {
 	for _, kind := range []string{"send sync", "push with tags"} {
 		for _, client := range clients() {
 			cells[cell{client, kind, mixed}] = client != "4.9.7" && client != goClient
+		}
+	}
+	for _, client := range clients() {
+		for _, kind := range []string{deadLetter, delays, transacting(rocketstore.HalfTopic), transacting(rocketstore.StateTable)} {
+			cells[cell{client, kind, ours49}] = true
 		}
 	}
 	cells[cell{"4.9.7", adminTool, mixed}] = true
@@ -233,7 +250,8 @@ func otherProofs() [][2]string {
 
 // kindsOf are the kinds that some client does with a server, in the order of a flow.
 func kindsOf(cells map[cell]bool, server string) (kinds []string) {
-	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, requestReply, signing, encryption, takingTurns, adminTool)
+	order := append(append(sending(""), consuming()...), joinAndLeave, compressions, requestReply, signing, encryption, deadLetter, delays,
+		transacting(rocketstore.HalfTopic), transacting(rocketstore.StateTable), takingTurns, adminTool)
 	for c := range cells {
 		if c.server == server && !slices.Contains(kinds, c.kind) {
 			kinds = append(kinds, c.kind)

@@ -71,8 +71,10 @@ func TestTheGoClientRetriesDelaysAndTransacts(t *testing.T) {
 			ns, b := systemBroker(t, engine)
 			suffix := strings.ToUpper(engine.String())
 			goTransacts(t, ns, b, suffix)
-			if engine == rocketstore.HalfTopic {
+			proved(t, goClient, ours49, transacting(engine))
+			if engine == rocketstore.HalfTopic || everything() {
 				goRetries(t, ns, b, suffix)
+				proved(t, goClient, ours49, deadLetter, delays)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (c *Conn) relieve() {
 	}
 	c.frames.leave()
 	c.scratch = &scratch{} // the other is with the handler
-	c.opts.log.Warn("a request takes long; others of its connection go on", "peer", c.RemoteAddr())
+	c.opts.log.Debug("a request takes long; others of its connection go on", "peer", c.RemoteAddr())
 	go func() {
 		if err := c.readLoop(); !errors.Is(err, errRelieved) {
 			c.ended <- err
