@@ -47,7 +47,7 @@ type GetRequest struct {
 	Max int
 	// MaxBytes ends the answer after the record that reaches it. Default 256 KiB.
 	MaxBytes int
-	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself. It may be asked twice.
+	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself.
 	Filter func(tagsCode int64) bool
 }
 
@@ -154,8 +154,8 @@ const manyUnits = 64
 
 // collect fills a result from the units of a queue.
 func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) error {
-	var units [manyUnits]consumequeue.Unit
 	res.Status = NoMatchedMessage
+	units := &res.spare.ahead.room
 	for most := max(maxScan, req.Max); most > 0; {
 		n, err := q.Read(res.Next, units[:min(len(units), most)])
 		if err != nil {
@@ -174,15 +174,27 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 
 // take adds the records of units, the first of which is at res.Next, and says whether there is room for more.
 func (s *Store) take(q *consumequeue.Queue, req *GetRequest, res *GetResult, units []consumequeue.Unit) (bool, error) {
-	ahead := &res.spare.ahead
-	defer ahead.drop()
+	a := &res.spare.ahead
+	a.begin(units, req.Filter)
+	defer a.drop()
 	for i, u := range units {
 		at := res.Next
-		if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
+		if !a.wants(i) {
 			res.Next++
 			continue
 		}
-		r, v, err := s.nextRecord(q, at, units[i:], req, res)
+		if a.used == len(a.records) {
+			s.readAhead(a, i, req, res)
+		}
+		var r commitlog.Record
+		var v mappedfile.View
+		var err error
+		if a.used < len(a.records) {
+			r, v, err = s.ofQueue(q, at, u, a.records[a.used], a.views[a.used])
+			a.used++
+		} else {
+			r, v, err = s.recordOf(q, at, u)
+		}
 		switch {
 		case errors.Is(err, mappedfile.ErrOutOfRange):
 			if len(res.Records) == 0 {
@@ -206,56 +218,66 @@ func (s *Store) take(q *consumequeue.Queue, req *GetRequest, res *GetResult, uni
 	return true, nil
 }
 
-// nextRecord is the record of the first of units, which is wanted. Those of the following ones that are wanted too are read
-// with it.
-func (s *Store) nextRecord(q *consumequeue.Queue, at int64, units []consumequeue.Unit, req *GetRequest, res *GetResult) (commitlog.Record, mappedfile.View, error) {
-	ahead := &res.spare.ahead
-	if ahead.used == len(ahead.records) {
-		s.readAhead(units, req, res)
-	}
-	if ahead.used == len(ahead.records) {
-		return s.recordOf(q, at, units[0])
-	}
-	r, v := ahead.records[ahead.used], ahead.views[ahead.used]
-	ahead.used++
-	return s.ofQueue(q, at, units[0], r, v)
-}
-
-// readAhead reads the records of the units that are wanted, up to the first that cannot be.
-func (s *Store) readAhead(units []consumequeue.Unit, req *GetRequest, res *GetResult) {
+// readAhead reads the records of the units from number i on that are wanted, as many as there is room for and up to the first that cannot be read.
+func (s *Store) readAhead(a *ahead, i int, req *GetRequest, res *GetResult) {
 	var places [manyUnits]commitlog.Place
-	wanted, size := 0, res.size
-	for _, u := range units {
-		if u.IsFiller() || req.Filter != nil && !req.Filter(u.TagsCode) {
+	n, size := 0, res.size
+	for ; i < len(a.units) && len(res.Records)+n < req.Max && size < req.MaxBytes; i++ {
+		u := a.units[i]
+		if !a.wants(i) {
 			continue
 		}
-		if !u.Valid() || len(res.Records)+wanted >= req.Max || size >= req.MaxBytes {
+		if !u.Valid() {
 			break
 		}
-		places[wanted] = commitlog.Place{Offset: u.PhysicalOffset, Size: u.Size}
-		wanted++
+		places[n] = commitlog.Place{Offset: u.PhysicalOffset, Size: u.Size}
+		n++
 		size += int(u.Size)
 	}
-	ahead := &res.spare.ahead
-	ahead.drop()
-	ahead.records, ahead.views = s.log.ReadMany(places[:wanted], ahead.records, ahead.views)
+	a.release()
+	a.records, a.views = s.log.ReadMany(places[:n], a.records, a.views)
 }
 
-// ahead is what was read and not yet given.
+// ahead is what was read of a run of units and not yet given.
 type ahead struct {
+	room   [manyUnits]consumequeue.Unit
+	units  []consumequeue.Unit // in room
+	filter func(tagsCode int64) bool
+	asked  int    // of how many units the filter was asked, of each once
+	wanted uint64 // a bit for each of them, as many as manyUnits
+
 	records []commitlog.Record
 	views   []mappedfile.View
 	used    int // of both
 }
 
-// drop gives back what was not used.
-func (a *ahead) drop() {
+func (a *ahead) begin(units []consumequeue.Unit, filter func(int64) bool) {
+	a.units, a.filter, a.asked, a.wanted = units, filter, 0, 0
+}
+
+// wants says whether the unit with a number is wanted.
+func (a *ahead) wants(i int) bool {
+	for ; a.asked <= i; a.asked++ {
+		if u := a.units[a.asked]; !u.IsFiller() && (a.filter == nil || a.filter(u.TagsCode)) {
+			a.wanted |= 1 << a.asked
+		}
+	}
+	return a.wanted>>i&1 != 0
+}
+
+// release gives back the records that were not used.
+func (a *ahead) release() {
 	for _, v := range a.views[a.used:] {
 		v.Release()
 	}
 	clear(a.records)
 	clear(a.views)
 	a.records, a.views, a.used = a.records[:0], a.views[:0], 0
+}
+
+func (a *ahead) drop() {
+	a.release()
+	a.units, a.filter = nil, nil
 }
 
 // overtaken turns the error of a unit that was deleted since the minimum was looked at into what a Get at its offset gives.

@@ -2,6 +2,7 @@ package rocketstore_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,4 +78,31 @@ func TestCloseAndOpenAgainKeepsEverything(t *testing.T) {
 	}
 	require.Equal(t, 101, n)
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// A filter may remember: it is asked of each unit once, in order, and what it wants is what is given, whatever is read together.
+func TestAFilterIsAskedOfEachUnitOnceAndInOrder(t *testing.T) {
+	s := open(t, golden.TempDir(t), small())
+	for i := range 300 {
+		_, err := s.Put(t.Context(), msg("T", 0, strings.Repeat("b", i), "tag", ""))
+		require.NoError(t, err)
+	}
+	for _, most := range []int{1, 7, 32, 500} {
+		asked, given := 0, []int64(nil)
+		req := rocketstore.GetRequest{Topic: "T", Max: most, Filter: func(int64) bool { asked++; return asked%3 == 0 }}
+		for req.Offset < 300 {
+			res, err := s.Get(t.Context(), req)
+			require.NoError(t, err)
+			for i := range res.Records {
+				require.Len(t, res.Records[i].Body, int(res.Offsets[i]))
+			}
+			given = append(given, res.Offsets...)
+			require.EqualValues(t, res.Next, asked, "none is asked beyond what the answer covers")
+			req.Offset = res.Next
+			res.Release()
+		}
+		require.Len(t, given, 100)
+		require.EqualValues(t, 2, given[0])
+		require.EqualValues(t, 299, given[99])
+	}
 }
