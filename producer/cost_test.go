@@ -181,6 +181,33 @@ func TestWhatIsReportedAddsUp(t *testing.T) { // R-D-143, R-D-144
 	require.Equal(t, s.Begun[0]+s.Begun[1]+s.Begun[2]-s.Failed, s.Sent)
 }
 
+func TestASendAllocatesNoMoreThanStated(t *testing.T) { // R-D-142
+	p := measured(t, producer.Options{SendTimeout: time.Minute})
+	m := msg("T", text(1<<10))
+	done := make(chan error, 1)
+	for _, tt := range []struct {
+		mode string
+		most float64 // of docs/performance.md, and some for what runs beside
+		send func() error
+	}{
+		{"sync", 21, func() error {
+			_, err := p.Send(context.Background(), m)
+			return err
+		}},
+		{"async", 23, func() error {
+			if err := p.Async(context.Background(), m, func(_ producer.Result, err error) { done <- err }); err != nil {
+				return err
+			}
+			return <-done
+		}},
+		{"oneway", 16, func() error { return p.Oneway(context.Background(), m) }},
+	} {
+		n := testing.AllocsPerRun(500, func() { require.NoError(t, tt.send()) })
+		t.Logf("%s: %v allocations", tt.mode, n)
+		require.LessOrEqual(t, n, tt.most, tt.mode)
+	}
+}
+
 // BenchmarkMatrix is the articles' performance test: message size, mode and rate. One operation is one message; -benchtime 100000x with
 // -pause 100ms is the sample's form. R-D-142, R-D-143.
 func BenchmarkMatrix(b *testing.B) {

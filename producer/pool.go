@@ -48,18 +48,24 @@ func (p *pool) submit(t task) bool {
 // spawn starts a goroutine that begins with t. The caller holds mu.
 func (p *pool) spawn(t task) {
 	p.running++
-	p.all.Go(func() {
-		work := func() {
-			for ; t != nil; t = p.next() {
-				t.run()
-			}
-		}
-		if p.around != nil {
-			p.around(work)
-		} else {
-			work()
-		}
-	})
+	p.all.Add(1)
+	go p.work(t)
+}
+
+// work does t and then what waits, until nothing does.
+func (p *pool) work(t task) {
+	defer p.all.Done()
+	if p.around != nil {
+		p.around(func() { p.drain(t) })
+		return
+	}
+	p.drain(t)
+}
+
+func (p *pool) drain(t task) {
+	for ; t != nil; t = p.next() {
+		t.run()
+	}
 }
 
 // next gives a goroutine its next work, or nil, with which it ends.

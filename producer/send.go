@@ -331,7 +331,8 @@ func (s *send) judge(ctx context.Context, addr string, resp *remoting.Command, e
 		r.Queue.Topic = p.client.Namespace().Unwrap(r.Queue.Topic)
 	}
 	if status != OK && p.opts.RetryNotStored && s.mode == Sync && s.tries < s.limit && ctx.Err() == nil {
-		s.stored = &r
+		stored := r // so that other results need no memory of their own
+		s.stored = &stored
 		return r, nil, true
 	}
 	return r, nil, false
@@ -393,7 +394,8 @@ func (s *send) finish(r Result, err error) (Result, error) {
 	if c := s.hooks; c != nil {
 		c.Cost, c.Tries, c.Err = took, s.tries, err
 		if err == nil && s.mode != Oneway {
-			c.Result = &r
+			result := r // so that sends without hooks need no memory for it
+			c.Result = &result
 		}
 		p.after(c)
 	}
