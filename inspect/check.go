@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -89,7 +90,7 @@ func (d *Dir) Check(ctx context.Context, o CheckOptions) iter.Seq2[Finding, erro
 
 // checkOnce is one run of Check; the error is the one that ended it, nil when the caller wanted no more.
 func (d *Dir) checkOnce(ctx context.Context, o CheckOptions, yield func(Finding, error) bool) error {
-	c := &checker{o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64), linked: make(map[string]bool)}
+	c := &checker{o: o, s: o.Stats, yield: yield, given: make(map[kindIn]int64), linked: make(map[string]bool), told: make(map[string]bool)}
 	own := *d
 	own.followed = c.followed
 	c.dir = &own
@@ -126,6 +127,8 @@ type checker struct {
 	pending   []func() error
 	misplaced map[string]bool // names in the root that are no folder, or no file, where they should be one
 	linked    map[string]bool // links that were reported
+	unreadLog bool            // some of the log could not be read
+	told      map[string]bool // errors of reading that were given, at most maxFindings
 	read      bool            // the whole log was read
 	mute      bool            // findings were given by the run that is gone on with
 	from      int64
@@ -142,7 +145,7 @@ type checker struct {
 
 // run makes all comparisons. The error ends the check.
 func (c *checker) run(ctx context.Context) error {
-	if err := c.prepare(); err != nil {
+	if err := c.prepare(ctx); err != nil {
 		return err
 	}
 	c.mute = c.o.Resume != nil
@@ -163,11 +166,16 @@ func (c *checker) run(ctx context.Context) error {
 }
 
 // prepare finds which line wrote the store.
-func (c *checker) prepare() error {
+func (c *checker) prepare(ctx context.Context) error {
 	c.places()
 	id, err := c.dir.lineOf()
 	if err != nil {
-		return err
+		if err := cmp.Or(ctx.Err(), c.tell(err)); err != nil {
+			return err
+		}
+		if id, err = recovery.Identify(patientFS{c.dir.mapped()}); err != nil {
+			id = &recovery.Identity{Line: dialect.V49().Name} // as when nothing tells otherwise
+		}
 	}
 	if c.rules, err = dialect.Parse(id.Line); err != nil {
 		return err
@@ -268,6 +276,17 @@ func (c *checker) trouble(ctx context.Context, err error) error {
 		return nil // there is a finding about it
 	}
 	if err != nil {
+		return c.tell(err)
+	}
+	return nil
+}
+
+// tell gives an error to the caller, once: each record whose unit lies in a file that cannot be read comes upon it.
+func (c *checker) tell(err error) error {
+	if !c.told[err.Error()] {
+		if len(c.told) < maxFindings {
+			c.told[err.Error()] = true
+		}
 		c.stopped = !c.yield(Finding{}, err)
 	}
 	if c.stopped {
@@ -295,6 +314,7 @@ func (c *checker) root(context.Context) error {
 func (c *checker) log(ctx context.Context) error {
 	segs, _, err := c.dir.Segments(func(Finding) {})
 	if err != nil {
+		c.unreadLog = true
 		return c.trouble(ctx, err)
 	}
 	var total, done int64
@@ -315,6 +335,7 @@ func (c *checker) log(ctx context.Context) error {
 		if err == nil && r.File != file && file != "" {
 			c.save(r.PhysicalOffset)
 		}
+		c.unreadLog = c.unreadLog || err != nil
 		if err == nil {
 			err = c.record(r)
 		}
@@ -421,6 +442,7 @@ func (c *checker) record(r *LogRecord) error {
 		}
 		return nil
 	}
+	c.fields(r)
 	if r.SysFlag.Queued() {
 		c.queuedEnd = c.s.LogEnd
 	}

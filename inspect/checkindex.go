@@ -18,6 +18,7 @@ type checkIndex struct {
 	entries *follower[indexItem]
 	files   int
 	started bool // an entry was found
+	unread  bool // a file could not be read, so that nothing is known of keys without an entry
 	// missing, before and behind are stretches of records without entries: between others, before all, behind all.
 	missing, before, behind *keysMissing
 	want                    []int32 // key hashes of the present record
@@ -117,6 +118,7 @@ func (c *checkIndex) headers() {
 func (c *checkIndex) items(yield func(indexItem, error) bool) {
 	for x, err := range c.dir.IndexFiles(context.Background(), c.report) {
 		if err != nil {
+			c.unread = true
 			if !yield(indexItem{}, err) {
 				return
 			}
@@ -297,10 +299,10 @@ func (c *checkIndex) without(r *LogRecord) error {
 // closeMissing reports a stretch of missing keys whose end is known.
 func (c *checkIndex) closeMissing() {
 	m := c.missing
-	if m == nil {
+	c.missing = nil
+	if m == nil || c.unread {
 		return
 	}
-	c.missing = nil
 	c.report(Finding{
 		Kind: MissingKeys, Severity: Warning, File: m.file, Offset: m.offset, From: m.from, To: m.to,
 		Text: fmt.Sprintf("%s of %s from %d on are not in the index", countText(m.keys, "key", "keys"), countText(m.records, "record", "records"), m.from),
@@ -314,6 +316,9 @@ func (c *checkIndex) finish(ctx context.Context) error {
 		}
 	}
 	c.closeMissing()
+	if c.unread {
+		return nil
+	}
 	if m := c.before; m != nil {
 		c.report(Finding{
 			Kind: MissingKeys, Severity: Warning, File: m.file, From: m.from, To: m.to,

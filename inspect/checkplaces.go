@@ -10,7 +10,7 @@ import (
 
 // emptyLog reports a log without a record to which others point.
 func (c *checker) emptyLog(context.Context) error {
-	if end := max(c.queues.unitEnd, c.vouched); c.s.Records == 0 && len(c.damaged) == 0 && end > c.s.LogEnd {
+	if end := max(c.queues.unitEnd, c.vouched); c.s.Records == 0 && !c.unreadLog && len(c.damaged) == 0 && end > c.s.LogEnd {
 		c.report(Finding{
 			Kind: EmptyLog, Severity: Error, File: commitLogDir, From: c.s.LogEnd, To: end, Expected: fmt.Sprintf("records up to %d", end),
 			Found: "no record", Text: fmt.Sprintf("no record in the log, though queues, index or redo log know of records up to %d", end),

@@ -2,13 +2,17 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/message"
 	"github.com/rocketstore/rocketstore/recovery"
@@ -25,7 +29,9 @@ type checkQueues struct {
 	open    []*queueCheck // those whose files are open
 	absent  map[string]map[int32]*absence
 	unitEnd int64 // behind the last record that a unit points to
-	notRead bool  // the queues are in RocksDB
+	notRead bool  // the queues are in RocksDB, or their folder cannot be listed
+	// unread are the topics whose folders cannot be listed.
+	unread map[string]bool
 	// anyBatch says whether there is a batch queue.
 	anyBatch bool
 	tick     int64 // counts the uses of queues
@@ -45,6 +51,7 @@ type queueCheck struct {
 	batch      *follower[QueueUnit]
 	logEnd     int64     // queue offset behind that of the last record in the log
 	logged     bool      // there are records of the queue in the log
+	recordEnd  int64     // physical offset behind the last of them
 	late       *absence  // records behind the end
 	blank      *absence  // records with a filler
 	before     *absence  // records before the first file
@@ -83,10 +90,10 @@ func (c *checker) listQueues(ctx context.Context) error {
 			c.queues.notRead = c.queues.notRead || f.Kind == NotRead
 		})
 		if err != nil {
+			c.queues.cannotList(err)
 			if err := c.trouble(ctx, err); err != nil {
 				return err
 			}
-			continue
 		}
 		for _, files := range queues {
 			c.queues.add(files, root == batchQueueDir)
@@ -104,6 +111,30 @@ func (c *checker) listQueues(ctx context.Context) error {
 		c.s.ExtUnits++
 	}
 	return ctx.Err()
+}
+
+// cannotList notes which topics an error of listing the queues is about, so that nothing is said about their records.
+func (c *checkQueues) cannotList(err error) {
+	all := []error{err}
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		all = j.Unwrap()
+	}
+	for _, err := range all {
+		at, ok := errors.AsType[*fs.PathError](err)
+		if !ok {
+			c.notRead = true
+			continue
+		}
+		parts := strings.Split(at.Path, "/")
+		if len(parts) < 2 {
+			c.notRead = c.notRead || !c.misplaced[at.Path]
+			continue
+		}
+		if c.unread == nil {
+			c.unread = make(map[string]bool)
+		}
+		c.unread[parts[1]] = true
+	}
 }
 
 // add takes up a queue.
@@ -174,7 +205,8 @@ func (c *checkQueues) place(r *LogRecord, p recovery.Placement) error {
 	if i < 0 {
 		return nil
 	}
-	q.logged, q.logEnd = true, max(q.logEnd, i+1)
+	logged, logEnd, recordEnd := q.logged, q.logEnd, q.recordEnd
+	q.logged, q.logEnd, q.recordEnd = true, max(q.logEnd, i+1), r.PhysicalOffset+int64(r.Size)
 	c.touch(q)
 	u, ok, err := q.units.unit(i)
 	if err == nil && (!ok || u == consumequeue.Unit{}) && i >= q.end {
@@ -188,9 +220,14 @@ func (c *checkQueues) place(r *LogRecord, p recovery.Placement) error {
 	case len(q.Segments) > 0 && unitPos(i) < q.Segments[0].Start:
 		q.before = q.before.add(r, i)
 	case !ok || u == consumequeue.Unit{}:
-		if i >= q.end {
+		switch {
+		case i < q.end: // the walk over the units said so
+		case logged && i-logEnd > (r.PhysicalOffset-recordEnd)/commitlog.MinRecordSize:
+			q.logEnd = logEnd
+			c.farOff(r, q, i, logEnd)
+		default:
 			q.late = q.late.add(r, i)
-		} // else the walk over the units said so
+		}
 	case q.found.has(i):
 		c.twice(r, q, i)
 	case u.PhysicalOffset == p.Unit.PhysicalOffset && u.Size == p.Unit.Size:
@@ -250,6 +287,9 @@ func (c *checkQueues) twice(r *LogRecord, q *queueCheck, index int64) {
 
 // noQueue notes a record whose queue has no files.
 func (c *checkQueues) noQueue(r *LogRecord, p recovery.Placement) {
+	if c.unread[string(p.Topic)] {
+		return
+	}
 	ids := c.absent[string(p.Topic)]
 	if ids == nil {
 		ids = make(map[int32]*absence)

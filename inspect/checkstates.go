@@ -27,9 +27,11 @@ type checkStates struct {
 	redo          *follower[RedoUnit]
 	hasTable      bool
 	hasRedo       bool
-	prepares      int64 // prepared messages in the log: they show that there should be both
-	redoLate      *absence
-	noRedo        *absence // between others
+	// unreadTable and unreadRedo say that what is not found may lie in what could not be read.
+	unreadTable, unreadRedo bool
+	prepares                int64 // prepared messages in the log: they show that there should be both
+	redoLate                *absence
+	noRedo                  *absence // between others
 }
 
 type homeless struct {
@@ -48,17 +50,20 @@ type endedPage [4096]byte
 func newCheckStates(c *checker) *checkStates {
 	s := &checkStates{checker: c, ended: make(map[int64]*endedPage), homeless: make(map[int64]homeless), recent: make(map[int64]int64)}
 	segs, err := c.dir.segmentsIn(recovery.StateTableDir, func(Finding) {})
+	s.unreadTable = err != nil
 	if err == nil && len(segs) > 0 {
 		s.hasTable, s.table = true, unitFile{dir: c.dir, segs: segs}
 		s.first, s.next = segs[0].Start/txstate.RecordSize, segs[len(segs)-1].End()/txstate.RecordSize
 	}
 	segs, err = c.dir.segmentsIn(recovery.RedoLogDir, func(Finding) {})
-	s.hasRedo = err == nil && len(segs) > 0
+	s.hasRedo, s.unreadRedo = err == nil && len(segs) > 0, err != nil
 	for u, err := range c.dir.RedoLog(context.Background(), func(Finding) {}) {
-		if err == nil {
-			c.vouched = max(c.vouched, u.PhysicalOffset)
-			c.s.RedoUnits++
+		if err != nil {
+			s.unreadRedo = true
+			continue
 		}
+		c.vouched = max(c.vouched, u.PhysicalOffset)
+		c.s.RedoUnits++
 	}
 	s.redo = follow(c.dir.RedoLog(context.Background(), func(f Finding) { c.report(f) }), func(u *RedoUnit) int64 { return u.PhysicalOffset }, s.oddRedo)
 	return s
@@ -233,10 +238,10 @@ func (c *checkStates) redoUnit(r *LogRecord, tx message.SysFlag) error {
 // closeNoRedo reports a stretch of records without redo unit whose end is known.
 func (c *checkStates) closeNoRedo() {
 	a := c.noRedo
-	if a == nil {
+	c.noRedo = nil
+	if a == nil || c.unreadRedo {
 		return
 	}
-	c.noRedo = nil
 	c.report(Finding{
 		Kind: MissingRedo, Severity: Error, File: a.file, Offset: a.offset, From: a.from, To: a.to,
 		Text: fmt.Sprintf("%s of transactions from %d on without a unit in the redo log", countText(a.records, "record", "records"), a.from),
@@ -284,7 +289,7 @@ func (c *checkStates) finish(ctx context.Context) error {
 		}
 	}
 	c.closeNoRedo()
-	if a := c.redoLate; a != nil {
+	if a := c.redoLate; a != nil && !c.unreadRedo {
 		what := "at the end of the log without a unit in the redo log"
 		if !c.hasRedo {
 			what = "in the log, and there is no redo log"
@@ -314,6 +319,9 @@ func (c *checkStates) finish(ctx context.Context) error {
 
 // withoutRecord reports open transactions that the table does not have.
 func (c *checkStates) withoutRecord() {
+	if c.unreadTable {
+		return
+	}
 	for _, at := range slices.Sorted(maps.Keys(c.homeless)) {
 		h := c.homeless[at]
 		severity := c.late

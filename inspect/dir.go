@@ -184,3 +184,25 @@ func (f readFile) ReadAt(b []byte, off int64) (int, error) { return f.open.ReadA
 
 // Close implements io.Closer.
 func (f readFile) Close() error { return errors.Join(f.File.Close(), f.open.closer.Close()) }
+
+// patientFS takes what cannot be read for what is not there, so that the rest can be looked at.
+type patientFS struct{ mappedfile.FS }
+
+// OpenFile opens a file for reading.
+func (p patientFS) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := p.FS.OpenFile(name, flag, perm)
+	return f, notThere(name, err)
+}
+
+// ReadDir lists a folder.
+func (p patientFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := p.FS.ReadDir(name)
+	return entries, notThere(name, err)
+}
+
+func notThere(name string, err error) error {
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return err
+}

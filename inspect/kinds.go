@@ -12,6 +12,8 @@ const (
 	EmptyLog Kind = "empty commit log"
 	// Linked: a symbolic link that RocketMQ follows and opening for writing does not.
 	Linked Kind = "symbolic link"
+	// WrongField: a field in a record's header, which no checksum covers, has a value that it cannot have.
+	WrongField Kind = "impossible field in a record"
 	// WrongUnit: a queue unit that is not that of the record it points to, or points to none.
 	WrongUnit Kind = "queue unit does not match its record"
 	// UnitBeyond: a queue unit that points behind the end of the commit log.
@@ -127,6 +129,7 @@ func advice() map[Kind][2]string {
 		More:             {"there are more of the same sort", "deal with the first ones and check again"},
 		Unreadable:       {"the file could not be read", "check permissions and the disk"},
 		EmptyLog:         {"the messages are not there, or not where the store looks for them; a broker that starts now throws away what points to them", "start no broker; bring the log back: mount its disk, or restore it from a replica or a backup"},
+		WrongField:       {"no checksum covers that field, and others of the record may be wrong as well; the body is whole", "look at it with storectl explain, and compare with a replica"},
 		Linked:           {"RocketMQ works with it; opening the store for writing does not follow it, since nothing outside of the store may be written by its names", "put the file or folder itself in its place, or mount its disk there"},
 		WrongUnit:        {"consumers get a wrong message there, or none", doRebuild},
 		UnitBeyond:       {"left over from before a cut of the log; consumers get nothing there until new records make it point into rubbish", "open the store for writing: it is cut"},

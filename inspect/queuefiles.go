@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -35,7 +36,8 @@ func (f QueueFilter) match(topic string, id int32) bool {
 }
 
 // queueTree lists the queues under one of the three trees, by topic and queue id, and gives the size that all their
-// files were made with. Foreign names and what is wrong with the files of the chosen queues are reported.
+// files were made with. Foreign names and what is wrong with the files of the chosen queues are reported. With an error it gives
+// the queues of the folders that could be listed.
 func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]QueueFiles, int64, error) {
 	topics, err := d.list(root)
 	if err != nil {
@@ -47,6 +49,7 @@ func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]Que
 	}
 	var queues []QueueFiles
 	var all []Segment
+	var failed []error
 	for _, topic := range topics {
 		dir := path.Join(root, topic.name)
 		if !topic.info.IsDir() {
@@ -60,7 +63,8 @@ func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]Que
 		}
 		found, err := d.topicQueues(dir, topic.name, silent)
 		if err != nil {
-			return nil, 0, err
+			failed = append(failed, err)
+			continue
 		}
 		for _, files := range found {
 			all = append(all, files.Segments...)
@@ -73,7 +77,7 @@ func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]Que
 	for _, files := range queues {
 		checkRun(files.Segments, size, d.zeroFile, report)
 	}
-	return queues, size, nil
+	return queues, size, errors.Join(failed...)
 }
 
 // topicQueues lists the queues of one topic by id.
