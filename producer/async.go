@@ -14,7 +14,7 @@ import (
 // Callback is told of an asynchronous send's outcome, exactly once, as the caller of [Producer.Send] is. nil: nobody is told.
 type Callback func(Result, error)
 
-// Async sends a message without waiting for the answer. When it returns nil the callback is called once, on a goroutine of the
+// Async sends a message without waiting for the answer, nor for a connection or a broker that does not read. When it returns nil the callback is called once, on a goroutine of the
 // callback pool; a panic there is logged. When it returns an error the callback is not called: the message or the producer's state is
 // wrong, or there are too many sends in flight ([ErrTooManyRequests]).
 func (p *Producer) Async(ctx context.Context, m *message.Message, done Callback) error {
@@ -72,8 +72,8 @@ func (p *Producer) begin(ctx context.Context, m *message.Message, r *prepared, t
 	return nil
 }
 
-// try makes one try. With quick it does so only if that cannot wait for a connect, and says whether it did. Once a try has left, the send
-// is no longer the caller's.
+// try makes one try. With quick it does so only if that need not wait, for a connect or for a broker that does not read, and says whether
+// it did. Once a try has left, the send is no longer the caller's.
 func (s *pending) try(quick bool) bool {
 	for {
 		s.quick = quick
@@ -85,7 +85,11 @@ func (s *pending) try(quick bool) bool {
 		s.sent = time.Now()
 		if err == nil {
 			s.tried = addr
-			err = s.leave(&s.budget, addr, req, s, s.p.client.Async)
+			err = s.leave(s.patience(quick), addr, req, s, s.p.client.Async)
+		}
+		if quick && errors.Is(err, errWouldWait) {
+			s.undo()
+			return false
 		}
 		if err == nil {
 			return true
@@ -98,6 +102,30 @@ func (s *pending) try(quick bool) bool {
 		quick = false
 	}
 }
+
+// patience is the context of a try: one that is quick does not wait at all.
+func (s *pending) patience(quick bool) context.Context {
+	if quick {
+		return hasty{&s.budget}
+	}
+	return &s.budget
+}
+
+// errWouldWait says that a try is not made, since it cannot be made at once.
+var errWouldWait = errors.New("has to wait")
+
+// hasty is the budget of who does not wait. What need not be waited for is done all the same.
+type hasty struct{ *budget }
+
+// Done implements context.Context.
+func (hasty) Done() <-chan struct{} {
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+// Err implements context.Context.
+func (hasty) Err() error { return errWouldWait }
 
 // Answered implements remoting.Waiter: it is told of a try's outcome. Hooks, and what a further try takes, may wait, so they have a
 // goroutine.

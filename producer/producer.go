@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -151,7 +152,7 @@ func (p *Producer) less(count *atomic.Int64) {
 // Shutdown takes no further sends and waits for those under way: for answers and their callbacks, for replies, for local transactions, and
 // for checks that the listener has begun. When ctx ends first, sends fail with [ErrClosed], and each that was asynchronous gets its
 // callback. Then the trace is flushed, brokers are told, and the connections closed, unless the client instance is shared. No
-// goroutine of the producer is left but those of callbacks and listeners that have not returned. Called from one of these it waits for
+// goroutine of the producer is left but those of callbacks, listeners, hooks and selectors that have not returned. Called from one of these it waits for
 // itself until ctx ends. A second call waits for the same and returns the same.
 func (p *Producer) Shutdown(ctx context.Context) error {
 	p.stopping.Do(func() { p.stopErr = p.stop(ctx) })
@@ -171,7 +172,9 @@ func (p *Producer) stop(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("shutdown: transaction listener: %w", err))
 	}
 	p.cancel()
-	p.work.Wait()
+	if p.sends.Load() == 0 { // else the user's code keeps them
+		p.work.Wait()
+	}
 	if p.tracer != nil {
 		errs = append(errs, p.tracer.Shutdown(ctx))
 	}
@@ -187,13 +190,18 @@ func (p *Producer) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// lastSends is how long sends that are given up have for their hooks.
+const lastSends = time.Second
+
 // drain waits until no send is under way and no callback runs, or gives up what is.
 func (p *Producer) drain(ctx context.Context) error {
 	err := p.await(ctx, &p.sends, &p.locals)
 	if err != nil {
 		p.cancel()
 		p.client.Abort(p, context.Canceled)
-		_ = p.await(context.Background(), &p.sends) // short: each of them ends now
+		last, stop := context.WithTimeout(context.Background(), lastSends)
+		defer stop()
+		_ = p.await(last, &p.sends) // short: each of them ends now, unless the user's code keeps it
 		p.callbacks.flood()
 		p.callbacks.close()
 		return fmt.Errorf("shutdown: %w", err)

@@ -28,7 +28,7 @@ type Pending struct {
 	Owner any
 
 	waiter  Waiter
-	permits chan struct{} // has a token of the request; nil: it needs none
+	permits chan struct{} // has a token of the request, which is then eager; nil: it needs none
 	code    int32
 	end     int64 // its last byte's position in the outbox
 
@@ -62,7 +62,7 @@ func (c *Conn) begin(ctx context.Context, req *Command, p *Pending, w Waiter, un
 	p.opaque.Store(r.Opaque)
 	c.pending[r.Opaque] = p
 	c.mu.Unlock()
-	end, err := c.out.put(ctx, &r, true)
+	end, err := c.out.put(ctx, &r, true, p.permits != nil)
 	if err != nil {
 		c.mu.Lock()
 		delete(c.pending, r.Opaque)
@@ -245,7 +245,7 @@ func (c *Conn) Oneway(ctx context.Context, req *Command) error {
 	c.opaque++
 	r.Opaque = c.opaque
 	c.mu.Unlock()
-	if _, err := c.out.put(ctx, &r, true); err != nil {
+	if _, err := c.out.put(ctx, &r, true, false); err != nil {
 		return c.notSent(&r, err)
 	}
 	return nil

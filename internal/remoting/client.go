@@ -279,7 +279,8 @@ func (c *Client) Begin(ctx context.Context, addr string, req *Command, p *Pendin
 }
 
 // Async is Begin for requests that are not to be too many: with no permit to be had before the context's end, the error matches
-// [ErrTooManyRequests].
+// [ErrTooManyRequests]. It waits for room only when 32 times as much waits to be written as others may leave there (WriteBuffer), so that
+// who has to go on is not kept by a peer that is slow, and the order is that of the calls.
 func (c *Client) Async(ctx context.Context, addr string, req *Command, p *Pending, w Waiter) error {
 	if err := acquire(ctx, c.async); err != nil {
 		return err

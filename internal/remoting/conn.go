@@ -201,7 +201,7 @@ func (c *Conn) respond(ctx context.Context, req, resp *Command, wake bool) error
 	}
 	r := *resp
 	r.Opaque, r.Codec, r.Flag = req.Opaque, req.Codec, r.Flag|FlagResponse
-	_, err := c.out.put(ctx, &r, wake)
+	_, err := c.out.put(ctx, &r, wake, false)
 	return err
 }
 

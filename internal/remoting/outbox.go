@@ -33,6 +33,9 @@ type outbox struct {
 // keepBuffer is the largest buffer that is kept for reuse.
 const keepBuffer = 64 << 10
 
+// eagerLimits is how many times the limit may wait to be written before an eager sender waits.
+const eagerLimits = 32
+
 // crowdedLimit is the limit of a connection when all together have too much waiting, bytes. Who reads does not come near it.
 const crowdedLimit = 64 << 10
 
@@ -42,9 +45,10 @@ func newOutbox(limit int, total *atomic.Int64, most int64) *outbox {
 
 // put encodes c behind what is there and returns the position behind it, in bytes ever put. Without wake the writer is not told:
 // the caller will call grab.
-func (o *outbox) put(ctx context.Context, c *Command, wake bool) (end int64, err error) {
+// An eager one waits only when there is much more than the limit.
+func (o *outbox) put(ctx context.Context, c *Command, wake, eager bool) (end int64, err error) {
 	for {
-		room, end, err := o.tryPut(c, wake)
+		room, end, err := o.tryPut(c, wake, eager)
 		if room == nil {
 			return end, err
 		}
@@ -57,7 +61,7 @@ func (o *outbox) put(ctx context.Context, c *Command, wake bool) (end int64, err
 }
 
 // tryPut returns a channel to wait on if there is no room.
-func (o *outbox) tryPut(c *Command, wake bool) (room <-chan struct{}, end int64, err error) {
+func (o *outbox) tryPut(c *Command, wake, eager bool) (room <-chan struct{}, end int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
@@ -66,7 +70,11 @@ func (o *outbox) tryPut(c *Command, wake bool) (room <-chan struct{}, end int64,
 	if o.ending {
 		return nil, 0, errDraining
 	}
-	if len(o.buf) >= o.limit || len(o.buf) >= crowdedLimit && o.total.Load() > o.most {
+	limit := o.limit
+	if eager {
+		limit *= eagerLimits
+	}
+	if len(o.buf) >= limit || len(o.buf) >= crowdedLimit && o.total.Load() > o.most {
 		if o.room == nil {
 			o.room = make(chan struct{})
 		}
