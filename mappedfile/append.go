@@ -250,7 +250,7 @@ func (q *Queue) shape(s *segment, f File) error {
 		return err
 	}
 	if size > 0 { // not in our list, so nobody's; but never take bytes that we do not know for zeros
-		if lo, _, err := findNonZero(f, 0, size); err != nil || lo >= 0 {
+		if lo, _, err := findNonZero(f, s.name, 0, size); err != nil || lo >= 0 {
 			return errors.Join(err, &CorruptError{File: s.name, Offset: max(lo, 0), Err: errors.New("a file with content is in the way")})
 		}
 	}

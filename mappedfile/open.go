@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path"
@@ -144,7 +143,7 @@ func (q *Queue) isZero(s *segment) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	lo, _, err := findNonZero(f, 0, s.length.Load())
+	lo, _, err := findNonZero(f, s.name, 0, s.length.Load())
 	return lo < 0, errors.Join(err, f.Close())
 }
 
@@ -157,37 +156,44 @@ const scanChunk = 64 << 10
 // errNotRegular is what speaks against a folder, link or device in the place of a segment.
 var errNotRegular = errors.New("has the name of a segment, but is no regular file")
 
-// findNonZero gives the chunks of [from, to) that hold the first and the last byte that is not zero: [lo, hi), lo < 0 if
-// all is zero. The file may be shorter.
-func findNonZero(f File, from, to int64) (lo, hi int64, err error) {
+// findNonZero gives the chunks of [from, to) of the file of that name that hold the first and the last byte that is not zero: [lo, hi),
+// lo < 0 if all is zero. The file may be shorter.
+//
+// It looks through a mapping of its own without reading ahead. Zeros that were read ahead are in memory, where they count as
+// data; so a look by reads brought in all that was reserved, a GiB at a time.
+func findNonZero(f File, name string, from, to int64) (lo, hi int64, err error) {
 	lo, hi = -1, -1
-	buf := make([]byte, min(scanChunk, max(to-from, 0)))
-	for off := from; off < to; {
-		if s, ok := f.(dataSeeker); ok {
-			next, more := s.NextData(off)
-			if !more {
-				break
-			}
-			if off = max(off, next); off >= to {
-				break
-			}
-		}
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
-		if !AllZero(buf[:n]) {
-			if lo < 0 {
-				lo = off
-			}
-			hi = off + int64(n)
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return lo, hi, err
-		}
-		off += int64(n)
+	size, err := f.Size()
+	if to = min(to, size); err != nil || from >= to {
+		return lo, hi, err
 	}
-	return lo, hi, nil
+	m, err := f.Map(to, ReadOnly)
+	if err != nil {
+		return lo, hi, err
+	}
+	defer func() { err = errors.Join(err, m.Unmap()) }()
+	_ = m.Advise(0, int(to), Random) // without it, it only takes longer
+	s, skips := f.(dataSeeker)
+	err = Guard(name, func() error {
+		for off := from; off < to; {
+			if skips {
+				next, more := s.NextData(off)
+				if off = max(off, next); !more || off >= to {
+					return nil
+				}
+			}
+			end := min(off-off%scanChunk+scanChunk, to)
+			if !AllZero(m.Bytes()[off:end]) {
+				if lo < 0 {
+					lo = off
+				}
+				hi = end
+			}
+			off = end
+		}
+		return nil
+	})
+	return lo, hi, err
 }
 
 // AllZero says whether b holds nothing but zeros. It compares b with itself, moved by one, which is many times faster than a

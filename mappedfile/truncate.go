@@ -76,7 +76,7 @@ func (q *Queue) zeroBehind(s *segment, pos int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	length := s.length.Load()
-	lo, hi, err := findNonZero(f, pos, length)
+	lo, hi, err := findNonZero(f, s.name, pos, length)
 	if err != nil || lo < 0 {
 		return err
 	}

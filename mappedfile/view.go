@@ -89,7 +89,7 @@ func (q *Queue) NonZeroEnd(start, off int64) (int64, error) {
 		return 0, err
 	}
 	defer h.release()
-	_, end, err := findNonZero(h.file, off-start, s.length.Load())
+	_, end, err := findNonZero(h.file, s.name, off-start, s.length.Load())
 	if err != nil || end < 0 {
 		return off, err
 	}
