@@ -2,6 +2,7 @@ package producer_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -160,6 +161,41 @@ func TestShutdownDoesNotWaitForWhatTheUserNeverEnds(t *testing.T) { // R-D-133
 		synctest.Wait()
 		require.EqualValues(t, 2, ended.Load())
 		require.Zero(t, p.Stats().InFlight)
+	})
+}
+
+// stuck is a log whose first line about a result does not end.
+type stuck struct {
+	slog.Handler
+	first *atomic.Bool
+	until chan struct{}
+}
+
+func (stuck) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l stuck) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "send result" && l.first.CompareAndSwap(false, true) {
+		<-l.until
+	}
+	return nil
+}
+
+func TestALogThatStandsStillKeepsNoOtherSend(t *testing.T) { // R-D-064
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.topic("T", 1, w.broker("a"))
+		log := stuck{slog.DiscardHandler, new(atomic.Bool), make(chan struct{})}
+		p := w.start(producer.Options{Logger: slog.New(log)})
+		done := make(chan outcome, 2)
+		require.NoError(t, p.Async(t.Context(), msg("T", "x"), into(done)))
+		synctest.Wait()
+		require.Empty(t, done)
+		require.NoError(t, p.Async(t.Context(), msg("T", "x"), into(done)))
+		require.NoError(t, (<-done).err)
+		_, err := p.Send(t.Context(), msg("T", "x"))
+		require.NoError(t, err)
+		close(log.until)
+		require.NoError(t, (<-done).err)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 // Callback is told of an asynchronous send's outcome, exactly once, as the caller of [Producer.Send] is. nil: nobody is told.
 type Callback func(Result, error)
 
-// Async sends a message without waiting for the answer, nor for a connection or a broker that does not read. When it returns nil the callback is called once, on a goroutine of the
-// callback pool; a panic there is logged. When it returns an error the callback is not called: the message or the producer's state is
-// wrong, or there are too many sends in flight ([ErrTooManyRequests]).
+// Async sends a message without waiting for the answer, nor for a connection or a broker that does not read. When it returns nil the
+// callback is called once, on a goroutine of the callback pool; a panic there is logged. When it returns an error the callback is not
+// called: the message or the producer's state is wrong, or there are too many sends in flight ([ErrTooManyRequests]).
 func (p *Producer) Async(ctx context.Context, m *message.Message, done Callback) error {
 	return p.async(ctx, m, target{}, done)
 }
@@ -127,10 +128,10 @@ func (hasty) Done() <-chan struct{} {
 // Err implements context.Context.
 func (hasty) Err() error { return errWouldWait }
 
-// Answered implements remoting.Waiter: it is told of a try's outcome. Hooks, and what a further try takes, may wait, so they have a
-// goroutine.
+// Answered implements remoting.Waiter: it is told of a try's outcome. Hooks, a log that is written to for each send, and what a further try
+// takes may wait, so they have a goroutine.
 func (s *pending) Answered(resp *remoting.Command, err error) {
-	if s.p.hooksMayWait {
+	if s.p.hooksMayWait || s.p.opts.Logger.Enabled(s.p.ctx, slog.LevelDebug) {
 		s.p.work.Go(func() { s.answered(resp, err) })
 		return
 	}
