@@ -145,10 +145,10 @@ type checker struct {
 
 // run makes all comparisons. The error ends the check.
 func (c *checker) run(ctx context.Context) error {
+	c.mute = c.o.Resume != nil
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
-	c.mute = c.o.Resume != nil
 	for _, part := range []func(context.Context) error{c.root, c.listQueues, c.resume} {
 		if err := part(ctx); err != nil {
 			return err

@@ -63,6 +63,13 @@ func (h *harm) write(file, text string) {
 	require.NoError(h, os.MkdirAll(filepath.Dir(h.path(file)), 0o755))
 	require.NoError(h, os.WriteFile(h.path(file), []byte(text), 0o644))
 }
+
+func (h *harm) read(file string) string {
+	b, err := os.ReadFile(h.path(file))
+	require.NoError(h, err)
+	return string(b)
+}
+
 func (h *harm) cut(file string, n int64) { require.NoError(h, os.Truncate(h.path(file), n)) }
 func (h *harm) remove(file string)       { require.NoError(h, os.RemoveAll(h.path(file))) }
 
@@ -189,6 +196,10 @@ func indexDamages() []planted {
 		{"header, end offset", func(h *harm) { h.xor(idx1, 31) }, inspect.WrongHeader, idx1, 24},
 		{"header, slot count", func(h *harm) { h.put32(idx1, 32, 3) }, inspect.WrongHeader, idx1, 32},
 		{"header, index count", func(h *harm) { h.put32(idx2, 36, 300) }, inspect.WrongHeader, idx2, 36},
+		{"slot with a number beyond the file", func(h *harm) { h.put32(idx1, 60, 1<<31-1) }, inspect.BadIndex, idx1, 60},
+		{"slot with the number of no entry", func(h *harm) { h.put32(idx2, 60, 390) }, inspect.BadIndex, idx2, 60},
+		{"header and slots zeroed", func(h *harm) { h.zero(idx2, 0, 460) }, inspect.WrongHeader, idx2, 0},
+		{"file there twice", func(h *harm) { h.write("index/20261129203501298", h.read(idx2)) }, inspect.WrongHeader, "index/20261129203501298", 16},
 		{"first file removed", func(h *harm) { h.remove(idx1) }, inspect.MissingKeys, idx2, 0},
 		{"last file removed", func(h *harm) { h.remove(idx2) }, inspect.IndexBehind, "index", 0},
 		{"file cut", func(h *harm) { h.cut(idx1, 8000) }, inspect.WrongSize, idx1, 0},
@@ -208,6 +219,8 @@ func otherDamages() []planted {
 		{"offsets of NUL, with backup", func(h *harm) { h.write("config/consumerOffset.json", "\x00\x00\x00") }, inspect.BackupInUse, "config/consumerOffset.json", 0},
 		{"a group's offset", func(h *harm) { h.write("config/consumerOffset.json", `{"offsetTable":{"GoldenTx@g":{0:99}}}`) }, inspect.OffsetBeyond, "config/consumerOffset.json", 16},
 		{"progress of a delay level", func(h *harm) { h.write("config/delayOffset.json", `{"offsetTable":{1:99}}`) }, inspect.OffsetBeyond, "config/delayOffset.json", 16},
+		{"file under config for another one", func(h *harm) { h.write("config/topics.json", h.read("config/consumerOffset.json")) }, inspect.BadFile, "config/topics.json", 0},
+		{"filter file cut", func(h *harm) { h.write("config/consumerFilter.json", `{"filterDataByTopic":{`) }, inspect.BadFile, "config/consumerFilter.json", 0},
 		{"filter file of NUL", func(h *harm) { h.write("config/consumerFilter.json", "\x00") }, inspect.BadFile, "config/consumerFilter.json", 0},
 		{"half message without its topic", func(h *harm) { h.rename(h.record(half, 2), "REAL_TOPIC", "REAL_topic") }, inspect.Orphan, log2, -3},
 		{"op message of no half message", func(h *harm) { h.body(h.record(op, 0), "9") }, inspect.BadCRC, log2, -3},

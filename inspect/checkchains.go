@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
 // chain compares an entry's link with the entry that was the newest of its chain before. Hash is what the entry's should be.
@@ -70,6 +71,9 @@ func (c *checkIndex) stray(i indexItem) error {
 
 // fileEnd compares the slots and the header of a file with its entries.
 func (c *checkIndex) fileEnd(x *indexFileCheck) error {
+	if x.header == (index.Header{}) {
+		return c.zeroHeader(x.name)
+	}
 	if x.shape.Slots == 0 {
 		return nil
 	}
@@ -113,7 +117,17 @@ func (c *checkIndex) slots(x *indexFileCheck, f *file) error {
 				wrong(next, 0)
 			}
 		}
-		if v.Newest != x.newest[v.Slot] && v.Newest <= x.entries { // more entries: put meanwhile, or the count is wrong
+		switch {
+		case v.Newest > x.entries:
+			// Put meanwhile, or the count is wrong: then there is such an entry.
+			there, err := c.entryThere(x, f, v.Newest)
+			if err != nil {
+				return err
+			}
+			if !there {
+				wrong(v.Slot, v.Newest)
+			}
+		case v.Newest != x.newest[v.Slot]:
 			wrong(v.Slot, v.Newest)
 		}
 		next = v.Slot + 1
@@ -124,6 +138,35 @@ func (c *checkIndex) slots(x *indexFileCheck, f *file) error {
 		}
 	}
 	return nil
+}
+
+// entryThere says whether something was put in the place of an entry.
+func (c *checkIndex) entryThere(x *indexFileCheck, f *file, number int32) (bool, error) {
+	if number >= x.shape.Entries {
+		return false, nil
+	}
+	var b [index.EntrySize]byte
+	if _, err := f.ReadAt(b[:], x.pos(number)); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return !mappedfile.AllZero(b[:]), nil
+}
+
+// zeroHeader reports a file whose header is zero though something was put into it.
+func (c *checkIndex) zeroHeader(name string) error {
+	f, err := c.dir.open(name)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	at, err := nextByte(f, index.HeaderSize, f.size)
+	if err == nil && at < f.size {
+		c.report(Finding{
+			Kind: WrongHeader, Severity: c.late, File: name, Expected: "a header that counts the entries", Found: "zeros",
+			Text: fmt.Sprintf("the header is zero, and there are bytes at %d", at),
+		})
+	}
+	return err
 }
 
 // header compares the header with the entries and their records.

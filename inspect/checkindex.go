@@ -92,7 +92,8 @@ func (c *checkIndex) headers() {
 	if err != nil {
 		return // the walk over the files says so
 	}
-	last, begin := "", int64(0)
+	var last index.Header
+	lastName, begin := "", int64(0)
 	for _, n := range names {
 		f, err := c.dir.open(path.Join(indexDir, n.name))
 		if err != nil {
@@ -103,13 +104,18 @@ func (c *checkIndex) headers() {
 		f.close()
 		if h, bad := index.DecodeHeader(b[:]); err == nil && bad == nil {
 			c.vouched = max(c.vouched, h.EndOffset)
-			if last != "" && h.BeginOffset < begin {
-				c.report(Finding{
-					Kind: WrongHeader, Severity: Warning, File: path.Join(indexDir, n.name), Offset: 16, Expected: fmt.Sprintf("at least %d", begin),
-					Found: decimal(h.BeginOffset), Text: fmt.Sprintf("it begins at %d in the log, before %s, which has an older name: were they exchanged?", h.BeginOffset, last),
-				})
+			f := Finding{Kind: WrongHeader, Severity: Warning, File: path.Join(indexDir, n.name), Offset: 16, Found: decimal(h.BeginOffset)}
+			switch {
+			case lastName != "" && h.BeginOffset < begin:
+				f.Expected = fmt.Sprintf("at least %d", begin)
+				f.Text = fmt.Sprintf("it begins at %d in the log, before %s, which has an older name: were they exchanged?", h.BeginOffset, lastName)
+				c.report(f)
+			case lastName != "" && h.Keys() > 0 && h.BeginOffset < last.EndOffset && h.EndOffset <= last.EndOffset:
+				f.Expected = fmt.Sprintf("at least %d", last.EndOffset)
+				f.Text = fmt.Sprintf("it begins and ends in the log before %s, which has an older name, ends: is it a copy?", lastName)
+				c.report(f)
 			}
-			last, begin = n.name, max(begin, h.BeginOffset)
+			last, lastName, begin = h, n.name, max(begin, h.BeginOffset)
 		}
 	}
 }

@@ -3,15 +3,9 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"path"
-	"slices"
-	"strings"
 
 	"github.com/rocketstore/rocketstore/config"
-	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -126,58 +120,6 @@ func (c *checker) config(ctx context.Context) error {
 			f.File, f.Text = delays.File(), fmt.Sprintf("delay level %d is delivered up to %d", level, offset)
 			f.Offset = c.whereIn(&text, f.File, fmt.Sprintf("%d:", level))
 			c.report(f)
-		}
-	}
-	return nil
-}
-
-// loadConfig reads one file.
-func (c *checker) loadConfig(ctx context.Context, t config.Table) error {
-	n, err := config.Load[mappedfile.File](c.dir.mapped(), t)
-	if err == nil {
-		if n != nil {
-			c.report(Finding{Kind: BackupInUse, Severity: Warning, File: n.File, Text: n.Text})
-		}
-		return nil
-	}
-	all := []error{err}
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		all = j.Unwrap()
-	}
-	for _, err := range all {
-		if d, ok := errors.AsType[*config.DamageError](err); ok {
-			c.report(Finding{Kind: BadFile, Severity: Error, File: d.File, Offset: d.Offset, Text: d.Err.Error()})
-		} else if err := c.trouble(ctx, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// otherConfig looks for files under config that a power cut left empty or full of NUL.
-func (c *checker) otherConfig(ctx context.Context) error {
-	entries, err := c.dir.list(configDir)
-	if err != nil {
-		return c.trouble(ctx, err)
-	}
-	known := []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || slices.Contains(known, e.name) {
-			continue
-		}
-		name := path.Join(configDir, e.name)
-		f, err := c.dir.open(name)
-		if err != nil {
-			if err := c.trouble(ctx, err); err != nil {
-				return err
-			}
-			continue
-		}
-		var b [1]byte
-		_, err = f.ReadAt(b[:], 0)
-		f.close()
-		if errors.Is(err, io.EOF) || err == nil && b[0] == 0 {
-			c.report(Finding{Kind: BadFile, Severity: Warning, File: name, Expected: "JSON", Found: "no bytes, or NUL bytes", Text: "the file holds no JSON"})
 		}
 	}
 	return nil

@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rocketstore/rocketstore/config"
+	"github.com/rocketstore/rocketstore/mappedfile"
+)
+
+// loadConfig reads one file.
+func (c *checker) loadConfig(ctx context.Context, t config.Table) error {
+	n, err := config.Load[mappedfile.File](c.dir.mapped(), t)
+	if err == nil {
+		if n != nil {
+			c.report(Finding{Kind: BackupInUse, Severity: Warning, File: n.File, Text: n.Text})
+			return nil
+		}
+		c.hasTable(t.File())
+		return nil
+	}
+	all := []error{err}
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		all = j.Unwrap()
+	}
+	for _, err := range all {
+		if d, ok := errors.AsType[*config.DamageError](err); ok {
+			c.report(Finding{Kind: BadFile, Severity: Error, File: d.File, Offset: d.Offset, Text: d.Err.Error()})
+		} else if err := c.trouble(ctx, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// otherConfig looks for files under config that a power cut left empty or full of NUL.
+func (c *checker) otherConfig(ctx context.Context) error {
+	entries, err := c.dir.list(configDir)
+	if err != nil {
+		return c.trouble(ctx, err)
+	}
+	known := []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || slices.Contains(known, e.name) {
+			continue
+		}
+		name := path.Join(configDir, e.name)
+		f, err := c.dir.open(name)
+		if err != nil {
+			if err := c.trouble(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		b := make([]byte, min(f.size, maxConfig))
+		n, err := f.ReadAt(b, 0)
+		f.close()
+		b = bytes.TrimSpace(bytes.TrimPrefix(b[:n], []byte("\uFEFF")))
+		bad := Finding{Kind: BadFile, Severity: Warning, File: name, Expected: "JSON"}
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			if err := c.trouble(ctx, err); err != nil {
+				return err
+			}
+		case len(b) == 0 || b[0] == 0:
+			bad.Found, bad.Text = "no bytes, or NUL bytes", "the file holds no JSON"
+			c.report(bad)
+		case b[0] != '{' && b[0] != '[' || f.size <= maxConfig && (len(b) == 1 || b[len(b)-1] != b[0]+2): // } and ] come two behind
+			bad.Found, bad.Text = "text that does not begin or end as JSON", "the file holds no JSON, or lost its end"
+			c.report(bad)
+		}
+	}
+	return nil
+}
+
+// hasTable reports a file under config that is JSON without the table for which it is there, as one that was exchanged for
+// another. RocketMQ always writes the table.
+func (c *checker) hasTable(name string) {
+	table := map[string]string{
+		"topics.json": "topicConfigTable", "subscriptionGroup.json": "subscriptionGroupTable", "consumerOffset.json": "offsetTable", "delayOffset.json": "offsetTable",
+	}[path.Base(name)]
+	var text []byte
+	if at := c.whereIn(&text, name, `"`+table+`"`); at > 0 || len(text) == 0 || len(text) == maxConfig {
+		return
+	}
+	if inside := bytes.Trim(bytes.TrimSpace(text), "{}"); len(bytes.TrimSpace(inside)) > 0 {
+		c.report(Finding{
+			Kind: BadFile, Severity: Warning, File: name, Expected: "the table " + table, Found: "other JSON",
+			Text: "the file has no table " + table + ": was it exchanged for another one?",
+		})
+	}
+}
