@@ -3,6 +3,8 @@ package broker
 import (
 	"net/netip"
 	"time"
+
+	"github.com/rocketstore/rocketstore/message"
 )
 
 // What tests of this package see of its inside.
@@ -69,4 +71,14 @@ func ReadStatus(b []byte) (queues string, err error) { return readStatus(b) }
 func (b *Broker) TakeWorker() (give func()) {
 	b.workers <- struct{}{}
 	return func() { <-b.workers }
+}
+
+// Stored are the properties as the broker stores them without the name drop, in one copy where that is possible, and one by one.
+func (b *Broker) Stored(p message.Properties, drop string) (quick, slow message.Properties, err error) {
+	quick, err = b.storedWithout(p, drop)
+	if err != nil || !b.rules.NamesCluster {
+		return quick, p.Delete(drop), err
+	}
+	slow, err = b.storedSlowly(p.Delete(drop))
+	return quick, slow, err
 }

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"encoding/binary"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,31 @@ func TestASendIsStoredAndAnswered(t *testing.T) { // R-F-06, R-A-64, R-D-134, pr
 			require.Equal(t, int32(7), got[0].Flag)
 			require.Equal(t, int64(1700000000000), got[0].BornTimestamp)
 			require.True(t, got[0].SysFlag.Has(message.FlagCompressed|message.FlagLZ4)) // it is not looked into
+		})
+	}
+}
+
+// What is written in one copy is what was written one by one, whatever a client sends.
+func TestStoredPropertiesAreThoseAddedOneByOne(t *testing.T) { // protocol.md 16
+	pieces := []string{
+		"UNIQ_KEY\x01u\x02", "WAIT\x01true\x02", "CLUSTER\x01other\x02", "TRACE_ON\x01false\x02", "MSG_REGION\x01r\x02", "XCLUSTER\x01WAIT\x02", "KEYS\x01k",
+		"\x02", "\x01", "WAIT", "",
+	}
+	for _, line := range []string{"3.1", "4.9", "5.3"} {
+		inWorld(t, small(line), func(t *testing.T, w *world) {
+			random := rand.New(rand.NewPCG(5, 6))
+			for range 5000 {
+				text := []string{"UNIQ_KEY\x01id\x02"} // else each has an id of its own
+				for range random.IntN(5) {
+					text = append(text, pieces[random.IntN(len(pieces))])
+				}
+				p := message.Properties(strings.Join(text, ""))
+				for _, drop := range []string{"", "WAIT"} {
+					quick, slow, err := w.broker.Stored(p, drop)
+					require.NoError(t, err)
+					require.Equal(t, slow, quick, "%q without %q", p, drop)
+				}
+			}
 		})
 	}
 }
