@@ -45,7 +45,8 @@ type Broker struct {
 	// quickSends: nothing that a send has to wait for is configured. Set by New.
 	quickSends bool
 	sends      atomic.Int64 // under way
-	pullBytes  atomic.Int64 // of answers to pulls that are not yet handed to the network
+	pullBytes  atomic.Int64 // of large answers that are being made
+	stuckBytes atomic.Int64 // of those that are made and wait for room in their connection's buffer
 	figures    figures
 	ready      atomic.Bool // all of the fields above are set
 	noChecks   atomic.Bool // producers are not asked for their transactions

@@ -98,11 +98,10 @@ const largeAnswer = 1 << 10
 // handOver puts a large answer into the connection's buffer and returns nil, or what to answer instead.
 func (b *Broker) handOver(ctx context.Context, c *remoting.Conn, req, resp *remoting.Command) *remoting.Command {
 	size := int64(len(resp.Body))
-	if !b.reserve(c, size) {
+	if !b.reserve(c, size, 0) {
 		return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits)
 	}
-	defer b.pullBytes.Add(-size)
-	err := c.Respond(ctx, req, resp)
+	err := b.respond(ctx, c, req, resp, size)
 	switch {
 	case errors.Is(err, remoting.ErrFrame):
 		return b.refuse(c, req, err)
@@ -114,17 +113,46 @@ func (b *Broker) handOver(ctx context.Context, c *remoting.Conn, req, resp *remo
 
 const tooMuchWaits = "[OVERLOAD]too many answers wait to be read"
 
-// reserve counts bytes of an answer that is about to be made; false, and not counted, when all answers together would hold too
-// much. What waits in the connections' buffers counts against those only that have something waiting: who reads is served.
-func (b *Broker) reserve(c *remoting.Conn, bytes int64) bool {
+// reserve counts bytes of an answer that is about to be made, besides those that it has already; false, and not counted, when all answers
+// together would hold too much. Those that wait for room, or in the connections' buffers, count only against connections that have much waiting or in the
+// making: who reads is served.
+func (b *Broker) reserve(c *remoting.Conn, bytes, already int64) bool {
 	limit := b.live().MaxPullBytes
-	held := b.pullBytes.Add(bytes)
-	if held <= limit && (held+b.net.Waiting() <= limit || c.Waiting() == 0) {
-		return true
+	making, here := b.pullBytes.Add(bytes), c.Hold(bytes)
+	if making <= limit {
+		reads := c.Waiting() <= onTheWay && (here == bytes+already || here <= limit/partOfOne)
+		if reads || making+b.stuckBytes.Load()+b.net.Waiting() <= limit {
+			return true
+		}
 	}
-	b.pullBytes.Add(-bytes)
+	b.unreserve(c, bytes)
 	b.figures.busy.Add(1)
 	return false
+}
+
+const (
+	// partOfOne is the part of the bound that a connection with nothing waiting may have in the making, whatever the others do; a
+	// single answer may be larger.
+	partOfOne = 16
+	// onTheWay is what may wait for a connection that reads, bytes: a part of its last answer that it has already, but that is not
+	// counted as written yet.
+	onTheWay = 256 << 10
+)
+
+func (b *Broker) unreserve(c *remoting.Conn, bytes int64) {
+	b.pullBytes.Add(-bytes)
+	c.Hold(-bytes)
+}
+
+// respond puts an answer, of which so many bytes are reserved, into the connection's buffer, where it may wait for room.
+func (b *Broker) respond(ctx context.Context, c *remoting.Conn, req, resp *remoting.Command, reserved int64) error {
+	b.stuckBytes.Add(reserved)
+	b.pullBytes.Add(-reserved)
+	defer func() {
+		b.stuckBytes.Add(-reserved)
+		c.Hold(-reserved)
+	}()
+	return c.Respond(ctx, req, resp)
 }
 
 func (b *Broker) refuse(c *remoting.Conn, req *remoting.Command, err error) *remoting.Command {

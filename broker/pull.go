@@ -132,10 +132,10 @@ const maxSkips = 800
 func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting.Command, p *pullRequest) (*remoting.Command, error) {
 	o := b.live()
 	reserved := int64(o.BytesInMemory)
-	if !b.reserve(c, reserved) {
+	if !b.reserve(c, reserved, 0) {
 		return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits), nil
 	}
-	defer func() { b.pullBytes.Add(-reserved) }()
+	defer func() { b.unreserve(c, reserved) }()
 	get := rocketstore.GetRequest{
 		Topic: p.topic, QueueID: p.queueID, Offset: p.offset, Max: min(max(p.count, 1), o.CountInMemory), MaxBytes: o.BytesInMemory,
 	}
@@ -155,12 +155,14 @@ func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting
 		return resp, nil
 	}
 	if more := int64(len(resp.Body)) - reserved; more > 0 { // the first message is given however large it is
-		if !b.reserve(c, more) {
+		if !b.reserve(c, more, reserved) {
 			return req.Refuse(remoting.SystemBusy, "%s", tooMuchWaits), nil
 		}
 		reserved += more
 	}
-	if err := c.Respond(ctx, req, resp); err != nil && ctx.Err() == nil && !errors.Is(err, remoting.ErrClosed) {
+	made := reserved
+	reserved = 0 // the answer takes it along
+	if err := b.respond(ctx, c, req, resp, made); err != nil && ctx.Err() == nil && !errors.Is(err, remoting.ErrClosed) {
 		b.opts.Logger.Warn("messages not sent", "topic", p.topic, "queue", p.queueID, "peer", c.RemoteAddr(), "err", err)
 	}
 	return nil, nil

@@ -38,6 +38,7 @@ type Conn struct {
 	finished   chan struct{} // closed when both ended, the handlers returned and onClose was called
 	ended      chan error    // what the reading goroutine says that ended in place of the first
 	here       here          // the reading goroutine's handler
+	held       atomic.Int64  // by Hold
 	detached   atomic.Int32  // handlers whose goroutine does not read any more
 	scratch    *scratch      // the reading goroutine's own
 	unsent     bool          // answerHere has left something in the buffer; the reading goroutine's own
@@ -172,6 +173,9 @@ func (c *Conn) Err() error {
 
 // Waiting is how many bytes wait to be taken by the network.
 func (c *Conn) Waiting() int64 { return c.out.waiting() }
+
+// Hold adds to what the owner of the connection says that answers hold which are being made for it, bytes, and gives the sum.
+func (c *Conn) Hold(bytes int64) int64 { return c.held.Add(bytes) }
 
 // RemoteAddr is the peer's address as host:port.
 func (c *Conn) RemoteAddr() string { return c.nc.RemoteAddr().String() }
