@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -161,6 +162,85 @@ func TestShutdownDoesNotWaitForWhatTheUserNeverEnds(t *testing.T) { // R-D-133
 		synctest.Wait()
 		require.EqualValues(t, 2, ended.Load())
 		require.Zero(t, p.Stats().InFlight)
+	})
+}
+
+// lines are what a log was told, without attributes.
+type lines struct {
+	slog.Handler
+	mu   *sync.Mutex
+	text map[string]int
+}
+
+func (lines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text[r.Message]++
+	return nil
+}
+
+// told says how often a line was written.
+func (l lines) told(line string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text[line]
+}
+
+func newLines() lines { return lines{slog.DiscardHandler, new(sync.Mutex), map[string]int{}} }
+
+func TestTheLinesOfALogAreFixedAndEachPartHasItsOwn(t *testing.T) { // R-D-146, R-D-147
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.broker("a")
+		w.topic("T", 1, a)
+		ours, network := newLines(), newLines()
+		p := w.start(producer.Options{
+			Logger: slog.New(ours), MaxPending: 1, ClientOptions: producer.ClientOptions{Logger: slog.New(network)},
+		})
+		_, err := p.Send(t.Context(), msg("T", "x"))
+		require.NoError(t, err)
+		require.Equal(t, 1, ours.told("send result"))
+		hold := make(chan struct{})
+		done := make(chan outcome, 1)
+		a.answers(func(req *remoting.Command) *remoting.Command {
+			if isSend(req.Code) {
+				<-hold
+			}
+			return nil
+		})
+		require.NoError(t, p.Async(t.Context(), msg("T", "x"), into(done)))
+		require.ErrorIs(t, p.Async(t.Context(), msg("T", "x"), into(done)), producer.ErrTooManyRequests)
+		require.Equal(t, 1, ours.told("no permit for an async send"))
+		close(hold)
+		require.NoError(t, (<-done).err)
+		a.answers(func(req *remoting.Command) *remoting.Command {
+			if isSend(req.Code) {
+				return req.Reply(remoting.Success, remoting.String("queueId", "no number"))
+			}
+			return nil
+		})
+		_, err = p.Send(t.Context(), msg("T", "x"))
+		require.ErrorIs(t, err, producer.ErrResponse)
+		require.Equal(t, 1, ours.told("bad send response"))
+		silent := w.broker("b")
+		w.topic("S", 1, silent)
+		w.net.Silence(silent.addr, true)
+		one := w.start(producer.Options{
+			Group: "P2", Logger: slog.New(ours), Dialect: dialect.V31(), ClientOptions: producer.ClientOptions{MaxOneway: 1},
+		})
+		go func() { _ = one.Oneway(t.Context(), msg("S", "x")) }() // waits for the connect
+		synctest.Wait()
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, one.Oneway(brief, msg("S", "x")), producer.ErrTooManyRequests)
+		require.Equal(t, 1, ours.told("no permit for a oneway send"))
+		w.net.Kill(a.addr)
+		synctest.Wait()
+		require.Equal(t, 1, network.told("connection closed"))
+		require.Zero(t, network.told("send result"))
+		require.Zero(t, ours.told("connection closed"))
 	})
 }
 
