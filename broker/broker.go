@@ -47,6 +47,7 @@ type Broker struct {
 	sends      atomic.Int64 // under way
 	pullBytes  atomic.Int64 // of large answers that are being made
 	stuckBytes atomic.Int64 // of those that are made and wait for room in their connection's buffer
+	bodies     sync.Pool    // *[]byte for the answers to pulls, which are some ten KiB each
 	figures    figures
 	ready      atomic.Bool // all of the fields above are set
 	noChecks   atomic.Bool // producers are not asked for their transactions
@@ -83,6 +84,7 @@ func New(ctx context.Context, o *Options) (*Broker, error) {
 		b.workers = make(chan struct{}, opts.SendWorkers)
 	}
 	b.quickSends = opts.Store.Sync != rocketstore.SyncGroup && b.workers == nil && opts.Hooks.Before == nil && opts.Hooks.After == nil
+	b.bodies.New = func() any { return new([]byte) }
 	b.began = time.Now()
 	b.current.Store(&b.opts)
 	if opts.ACL {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,7 +150,12 @@ func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting
 	if err != nil {
 		return nil, err
 	}
-	resp := b.pullReply(req, p, &res)
+	body := b.bodies.Get().(*[]byte)
+	defer b.keepBody(body) // what is sent is a copy in the connection's buffer by then
+	resp := b.pullReply(req, p, &res, (*body)[:0])
+	if resp.Body != nil {
+		*body = resp.Body
+	}
 	res.Release()
 	if resp.Code != remoting.Success {
 		return resp, nil
@@ -166,6 +172,15 @@ func (b *Broker) answerPull(ctx context.Context, c *remoting.Conn, req *remoting
 		b.opts.Logger.Warn("messages not sent", "topic", p.topic, "queue", p.queueID, "peer", c.RemoteAddr(), "err", err)
 	}
 	return nil, nil
+}
+
+// maxKeptBody is the largest buffer for the answer to a pull that is kept for others, bytes.
+const maxKeptBody = 512 << 10
+
+func (b *Broker) keepBody(body *[]byte) {
+	if cap(*body) <= maxKeptBody {
+		b.bodies.Put(body)
+	}
 }
 
 // overDamage answers where the records at the wanted offset cannot be read: go on behind them (protocol.md E10).
@@ -192,8 +207,8 @@ func pullFields(resp *remoting.Command, suggest, next, first, end int64) *remoti
 	return resp
 }
 
-// pullReply makes the answer from what was read.
-func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketstore.GetResult) *remoting.Command {
+// pullReply makes the answer from what was read, its body in a buffer that is empty.
+func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketstore.GetResult, body []byte) *remoting.Command {
 	code, suggest, next := pullCode(res.Status, p.offset), int64(0), res.Next
 	resp := req.Reply(code)
 	resp.Remark = res.Status.String()
@@ -209,7 +224,7 @@ func (b *Broker) pullReply(req *remoting.Command, p *pullRequest, res *rocketsto
 		for i := range n {
 			size += len(res.Raw(i))
 		}
-		resp.Body = make([]byte, 0, size)
+		resp.Body = slices.Grow(body, size)
 		for i := range n {
 			resp.Body = append(resp.Body, res.Raw(i)...)
 		}
