@@ -69,20 +69,9 @@ func (h *hooked) Answered(resp *remoting.Command, err error) {
 		}
 		h.then.Answered(resp, err)
 	}
-	if !h.client.track(tell) {
+	if !h.client.spawn(tell) {
 		tell() // nothing else waits for this goroutine any more
 	}
-}
-
-// track runs f on a goroutine that Close waits for.
-func (c *Client) track(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return false
-	}
-	c.work.Go(f)
-	return true
 }
 
 // Oneway sends a request that is not answered.

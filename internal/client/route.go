@@ -145,14 +145,15 @@ func (t *routes) get(topic string) *Route {
 // cut short by the end of one caller's context. With a fallback, a topic that nobody knows gets the route of that topic, under its
 // own name. Errors match [ErrNoRoute], [ErrNoNameServer], [ErrClosed] or the context's.
 func (c *Client) Route(ctx context.Context, topic string, fallback *Fallback) (*Route, error) {
-	if r := c.routes.get(topic); r != nil && (!r.Fallback || fallback != nil) {
+	good := func(r *Route) bool { return r != nil && (!r.Fallback || fallback != nil) }
+	if r := c.routes.get(topic); good(r) {
 		return r, nil
 	}
-	r, err := c.wait(ctx, topic)
+	r, err := c.wait(ctx, topic, good)
 	if fallback == nil || !errors.Is(err, ErrNoRoute) {
 		return r, err
 	}
-	base, err := c.wait(ctx, fallback.Topic)
+	base, err := c.wait(ctx, fallback.Topic, never)
 	if err != nil {
 		return nil, fmt.Errorf("topic %s: %w", topic, err)
 	}
@@ -168,14 +169,21 @@ func (c *Client) Cached(topic string) *Route { return c.routes.get(topic) }
 
 // Refresh asks a name server for a topic's route now.
 func (c *Client) Refresh(ctx context.Context, topic string) (*Route, error) {
-	return c.wait(ctx, topic)
+	return c.wait(ctx, topic, never)
 }
 
-// wait joins or begins a look-up.
-func (c *Client) wait(ctx context.Context, topic string) (*Route, error) {
+// never is for whom no route of the cache is good.
+func never(*Route) bool { return false }
+
+// wait joins or begins a look-up, unless one has just brought a route that is good.
+func (c *Client) wait(ctx context.Context, topic string, good func(*Route) bool) (*Route, error) {
 	c.routes.mu.Lock()
 	f := c.routes.flights[topic]
 	if f == nil {
+		if r := c.routes.get(topic); good(r) {
+			c.routes.mu.Unlock()
+			return r, nil
+		}
 		f = &flight{done: make(chan struct{})}
 		c.routes.flights[topic] = f
 		if !c.spawn(func() { c.fly(topic, f) }) {
@@ -249,7 +257,7 @@ func (c *Client) refreshLoop() {
 			}
 		}
 		for _, topic := range slices.Sorted(maps.Keys(topics)) {
-			if _, err := c.wait(c.ctx, topic); err != nil && c.ctx.Err() == nil && !errors.Is(err, ErrNoRoute) {
+			if _, err := c.Refresh(c.ctx, topic); err != nil && c.ctx.Err() == nil && !errors.Is(err, ErrNoRoute) {
 				c.opts.Logger.Warn("route not refreshed", "topic", topic, "err", err)
 			}
 		}
