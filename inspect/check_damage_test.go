@@ -256,6 +256,8 @@ func transactionDamages() []planted {
 		{"state record, far place", func(h *harm) { h.put64(states, 72, 1<<40) }, inspect.Orphan, states, 72},
 		{"state record, size", func(h *harm) { h.xor(states, 72+11) }, inspect.WrongState, states, 80},
 		{"state record, time", func(h *harm) { h.xor(states, 72+13) }, inspect.WrongState, states, 84},
+		{"state record, sign of the time", func(h *harm) { h.change(states, 72+12, func(b []byte) { b[0] ^= 0x80 }) }, inspect.WrongState, states, 84},
+		{"index header, sign of the begin time", func(h *harm) { h.change("index/20261129202851238", 0, func(b []byte) { b[0] ^= 0x80 }) }, inspect.WrongHeader, "index/20261129202851238", 0},
 		{"state record, group", func(h *harm) { h.xor(states, 72+19) }, inspect.WrongState, states, 88},
 		{"committed, says prepared", func(h *harm) { h.put32(states, 72+20, 4) }, inspect.StateBehind, states, 92},
 		{"no state", func(h *harm) { h.put32(states, 72+20, 7) }, inspect.BadUnit, states, 72},

@@ -178,7 +178,7 @@ func (c *checkIndex) header(x *indexFileCheck, f *file) error {
 			Text: "the header's " + what + " does not match the entries",
 		})
 	}
-	near := func(a, b int64) bool { return a == b || c.rules.HasStateTable && a-b <= slack && b-a <= slack }
+	near := func(a, b int64) bool { return a == b || c.rules.HasStateTable && -slack <= a-b && a-b <= slack }
 	if x.firstOff >= 0 {
 		if !near(h.BeginTimestamp, x.firstTime) {
 			wrong(0, "begin time", x.firstTime, h.BeginTimestamp)

@@ -56,7 +56,7 @@ func (c *checkStates) tableFields(s *StateRecord, rec *commitlog.Record) {
 	if s.Size != rec.Size {
 		wrong(WrongState, Error, 8, "size", rec.Size, s.Size)
 	}
-	if want := txstate.SecondsOf(rec.StoreTimestamp); s.StoredAt-want > 1 || want-s.StoredAt > 1 {
+	if want := txstate.SecondsOf(rec.StoreTimestamp); s.StoredAt-want > 1 || s.StoredAt-want < -1 {
 		wrong(WrongState, Error, 12, "store time in seconds", want, s.StoredAt)
 	}
 	if want := message.HashMore(0, message.Lookup(rec.Properties, message.PropertyProducerGroup)); want != s.GroupHash {

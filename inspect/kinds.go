@@ -105,7 +105,7 @@ const (
 	doCheckpoint = "storectl rebuild checkpoint and swap; or simply open the store for writing, which makes it again"
 	doNothing    = "nothing, if nobody wonders about it"
 	doMoveAway   = "move it out of the directory"
-	doStates     = "open the store with an engine that keeps the numbers (storectl recover): it makes the table again from the redo log and the log"
+	doStates     = "make the table and the redo log again from the log (storectl rebuild states, rebuild redo, and swap); after a crash storectl recover does so too, after a clean stop it may leave ended ones as they are"
 )
 
 func advice() map[Kind][2]string {
