@@ -50,6 +50,10 @@ func servers() (nameServer string) {
 			log.Fatal(err)
 		}
 	}
+	_, end := b.Store().Bounds()
+	if err := b.Store().WaitDispatched(ctx, end); err != nil { // until then a pull may find fewer
+		log.Fatal(err)
+	}
 	return l.Addr().String()
 }
 
