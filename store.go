@@ -257,13 +257,12 @@ func (s *Store) populate() int64 {
 }
 
 // zeroAhead is how much of the log is written with zeros ahead of the end, where each put waits for a sync of bytes that were
-// written by pwrite: over blocks that were written before it is up to twice as fast (docs/performance.md). It is little, since
-// such a sync waits for zeros that are just being written too.
+// written by pwrite: over blocks that were written before it is up to twice as fast (docs/performance.md).
 func (s *Store) zeroAhead() int64 {
 	if s.opts.Write != mappedfile.Pwrite || s.opts.Sync != commitlog.SyncGroup || s.opts.Sparse {
 		return 0
 	}
-	return 256 << 10
+	return 1 << 20
 }
 
 // openTransactions opens the state table and the redo log as they lie.

@@ -226,39 +226,25 @@ func (q *Queue) zeroesAhead() bool {
 	return q.opts.ZeroAhead > 0 && q.opts.Ahead && q.opts.Reserve != ReserveStep
 }
 
-// zeroAhead writes zeros where the next appends will go, and makes them durable, so that syncs of what is written over them
-// find nothing to change but the bytes.
+// zeroAhead writes zeros where the next appends will go. The next sync takes them to the device, before they are reached.
 func (g *background) zeroAhead() {
 	if !g.q.zeroesAhead() {
 		return
 	}
-	for g.q.failure() == nil {
-		s, wrote := g.zeroSome()
-		if !wrote {
-			return
-		}
-		h, err := s.acquire()
-		if err != nil {
-			return
-		}
-		err = h.file.Sync()
-		h.release()
-		if err != nil {
-			_ = g.q.fail(err) // it may be the failure of what was appended
-			return
-		}
+	for g.zeroSome() {
 	}
 }
 
 // zeroSome writes a quarter of Options.ZeroAhead, in whole pages that no append has reached. What cannot be written is no
 // harm: the appends do without.
-func (g *background) zeroSome() (s *segment, wrote bool) {
+func (g *background) zeroSome() bool {
 	q := g.q
 	g.mu.Lock()
 	end, from := q.written.Load(), g.zeroed.Load()
-	if s = q.find(end); s == nil {
+	s := q.find(end)
+	if s == nil {
 		g.mu.Unlock()
-		return nil, false
+		return false
 	}
 	pos := max(end, from) - s.start
 	pos += -pos & (PageSize - 1)
@@ -266,7 +252,7 @@ func (g *background) zeroSome() (s *segment, wrote bool) {
 	g.zeroing = n > 0 && s.start+pos+n <= end+q.opts.ZeroAhead
 	g.mu.Unlock()
 	if !g.zeroing { // only this goroutine sets it
-		return s, false
+		return false
 	}
 	err := g.writeZeros(s, pos, n)
 	g.mu.Lock()
@@ -276,7 +262,7 @@ func (g *background) zeroSome() (s *segment, wrote bool) {
 	}
 	g.zeroing = false
 	g.idle.Broadcast()
-	return s, err == nil
+	return err == nil
 }
 
 func (g *background) writeZeros(s *segment, pos, n int64) error {
