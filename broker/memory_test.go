@@ -105,7 +105,8 @@ func TestHeldPullsKeepNothingOfTheirRequests(t *testing.T) { // R-G-14
 		hold(pulling{topic: "T", offset: 1, flags: subscribes | mayWait, wait: time.Minute}, 1<<20)
 	}
 	require.Eventually(t, func() bool { return b.Stats().Held == 100 }, time.Minute, time.Millisecond)
-	require.Less(t, heap()-before, int64(30)<<20)
+	// What was just read or written may be there for a moment.
+	require.Eventually(t, func() bool { return heap()-before < int64(30)<<20 }, time.Minute, 100*time.Millisecond)
 	// Those that name many tags count as many.
 	var tags []string
 	for i := range 20_000 {

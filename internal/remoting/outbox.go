@@ -20,6 +20,7 @@ type outbox struct {
 	room   chan struct{} // closed when buf is taken; nil if nobody waits
 	taken  bool          // the writer writes what it took; it looks again after that
 	lent   bool          // the reading goroutine writes what it grabbed
+	big    bool          // what was taken last was large, so the next may be
 	ending bool          // no more puts; the writer ends when buf is empty
 	err    error         // set by close: why nothing goes out any more
 
@@ -81,6 +82,11 @@ func (o *outbox) tryPut(c *Command, wake, eager bool) (room <-chan struct{}, end
 		o.signal() // it may not have been told of what fills it
 		return o.room, 0, nil
 	}
+	if o.buf == nil && o.big {
+		if large, ok := o.large.Get().(*[]byte); ok {
+			o.buf = (*large)[:0]
+		}
+	}
 	before := len(o.buf)
 	if o.buf, err = AppendFrame(o.buf, c); err != nil {
 		return nil, 0, err
@@ -117,12 +123,7 @@ func (o *outbox) take() (b []byte, done bool) {
 // cut takes all that is there. The caller holds mu.
 func (o *outbox) cut() []byte {
 	b := o.buf
-	o.buf, o.spare = o.spare[:0], nil
-	if len(b) > keepBuffer && o.buf == nil {
-		if large, ok := o.large.Get().(*[]byte); ok {
-			o.buf = (*large)[:0]
-		}
-	}
+	o.buf, o.spare, o.big = o.spare[:0], nil, len(b) > keepBuffer
 	o.freeWaiters()
 	return b
 }
