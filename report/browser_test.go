@@ -37,7 +37,7 @@ func browser(t *testing.T) context.Context {
 	}
 	require.NotEmpty(t, program, "the tests with the tag browser need Chromium")
 	o := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(golden.TempDir(t)),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(profile(t)),
 		chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
@@ -47,6 +47,17 @@ func browser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	require.NoError(t, chromedp.Run(ctx))
 	return ctx
+}
+
+// profile is a directory for the browser, some processes of which still write to it for a moment after they were told to end.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rocketstore-browser-")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, time.Minute, 50*time.Millisecond)
+	})
+	return dir
 }
 
 // shot keeps a screenshot when they are asked for.
