@@ -139,6 +139,8 @@ func TestARealBrokerAndOursTakeTurnsOnADirectory(t *testing.T) {
 		got := seen(t, client, name, 20)
 		require.Len(t, got, 20, "what was consumed before must not come again")
 		requireSent(t, byQueue(got), prefix, 20, 0, "*")
+		// Offsets are sent oneway, and a broker that is told to stop at once may not look at them any more.
+		eventually(t, patience, client, "stored offsets", func() bool { return ns.storedOffsets(t, topic, "CGT", 4) == int64(20*n) })
 		client.do(t, "stop", name)
 	}
 	there := func() bool { return len(ns.brokers(t, "TBW102")) == 1 }

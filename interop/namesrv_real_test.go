@@ -270,6 +270,23 @@ func (o *ours) brokers(t *testing.T, topic string) (addrs []string) {
 	return addrs
 }
 
+// storedOffsets is the sum of the offsets that the broker of a topic has of a group.
+func (o *ours) storedOffsets(t *testing.T, topic, group string, queues int64) (sum int64) {
+	t.Helper()
+	addrs := o.brokers(t, topic)
+	require.Len(t, addrs, 1)
+	at := ours{addr: addrs[0]}
+	for id := range queues {
+		resp := at.ask(t, remoting.QueryConsumerOffset, remoting.String("consumerGroup", group), remoting.String("topic", topic), remoting.Int("queueId", id))
+		if resp.Code == remoting.Success {
+			offset, err := strconv.ParseInt(resp.Fields.Get("offset"), 10, 64)
+			require.NoError(t, err)
+			sum += offset
+		}
+	}
+	return sum
+}
+
 // eventually waits until a condition holds; broker is asked for its log if it does not.
 func eventually(t *testing.T, limit time.Duration, broker *javaProcess, what string, holds func() bool) time.Duration {
 	t.Helper()
