@@ -51,8 +51,7 @@ func (l *Log) ReadMany(places []Place, records []Record, views []mappedfile.View
 				touched |= touch(views[next].Bytes(), places[i+1].Size)
 			}
 			records = append(records, Record{})
-			r := &records[len(records)-1]
-			if r.decode(v.Bytes()) != nil || r.PhysicalOffset != places[i].Offset || !l.opts.TrustCRC && r.CheckBody() != nil {
+			if l.judge(&records[len(records)-1], v.Bytes(), places[i].Offset) != nil {
 				return nil
 			}
 			good++
@@ -79,13 +78,7 @@ func touch(b []byte, size int32) (all byte) {
 
 func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
 	fault := mappedfile.Guard(v.File(), func() error {
-		r, err = Decode(v.Bytes())
-		if err == nil && r.PhysicalOffset != offset {
-			err = fmt.Errorf("%w: says %d, lies at %d", ErrPlace, r.PhysicalOffset, offset)
-		}
-		if err == nil && !l.opts.TrustCRC {
-			err = r.CheckBody()
-		}
+		err = l.judge(&r, v.Bytes(), offset)
 		return nil
 	})
 	if fault != nil {
@@ -95,6 +88,20 @@ func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
 		return Record{}, &mappedfile.CorruptError{File: v.File(), Offset: offset % l.opts.SegmentSize, Err: err}
 	}
 	return r, nil
+}
+
+// judge decodes the record at the start of b into r, which must be zero, and says why it is not one that can be believed at offset.
+func (l *Log) judge(r *Record, b []byte, offset int64) error {
+	if err := r.decode(b); err != nil {
+		return err
+	}
+	if r.PhysicalOffset != offset {
+		return fmt.Errorf("%w: says %d, lies at %d", ErrPlace, r.PhysicalOffset, offset)
+	}
+	if l.opts.TrustCRC {
+		return nil
+	}
+	return r.CheckBody()
 }
 
 // Header is what [Log.Peek] reads of a record without its variable parts.

@@ -72,11 +72,19 @@ func (q *Queue) AppendRun(index int64, b []byte) error {
 			return err
 		}
 	}
+	if err := q.appendUnits(index, b); err != nil {
+		return q.fail(index, err)
+	}
+	return nil
+}
+
+// appendUnits writes whole units at index, the end, over the ends of files. After an error those that come first may be there.
+func (q *Queue) appendUnits(index int64, b []byte) error {
 	q.markDirty()
 	for len(b) > 0 {
 		n := min(int64(len(b)), q.segs.Remaining()/UnitSize*UnitSize)
 		if err := q.appendBytes(b[:n]); err != nil {
-			return q.fail(index, err)
+			return err
 		}
 		b = b[n:]
 		index += n / UnitSize
@@ -165,14 +173,12 @@ func (q *Queue) fill(end, index int64) error {
 	for len(b) < cap(b) {
 		b = Filler().AppendTo(b)
 	}
-	q.markDirty()
 	for end < index {
-		n := min(index-end, fillChunk, q.segs.Remaining()/UnitSize)
-		if err := q.appendBytes(b[:n*UnitSize]); err != nil {
+		n := min(index-end, fillChunk)
+		if err := q.appendUnits(end, b[:n*UnitSize]); err != nil {
 			return err
 		}
 		end += n
-		q.max.Store(end)
 	}
 	return nil
 }

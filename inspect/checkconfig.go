@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/rocketstore/rocketstore/config"
@@ -44,9 +43,8 @@ func (c *checker) otherConfig(ctx context.Context) error {
 	if err != nil {
 		return c.trouble(ctx, err)
 	}
-	known := []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || slices.Contains(known, e.name) {
+		if !strings.HasSuffix(e.name, ".json") || !e.info.Mode().IsRegular() || tableIn(e.name) != "" {
 			continue
 		}
 		name := path.Join(configDir, e.name)
@@ -78,12 +76,17 @@ func (c *checker) otherConfig(ctx context.Context) error {
 	return nil
 }
 
+// tableIn is the table for which a file under config is there, "" where it is none of those that are read.
+func tableIn(name string) string {
+	return map[string]string{
+		"topics.json": "topicConfigTable", "subscriptionGroup.json": "subscriptionGroupTable", "consumerOffset.json": "offsetTable", "delayOffset.json": "offsetTable",
+	}[name]
+}
+
 // hasTable reports a file under config that is JSON without the table for which it is there, as one that was exchanged for
 // another. RocketMQ always writes the table.
 func (c *checker) hasTable(name string) {
-	table := map[string]string{
-		"topics.json": "topicConfigTable", "subscriptionGroup.json": "subscriptionGroupTable", "consumerOffset.json": "offsetTable", "delayOffset.json": "offsetTable",
-	}[path.Base(name)]
+	table := tableIn(path.Base(name))
 	var text []byte
 	if at := c.whereIn(&text, name, `"`+table+`"`); at > 0 || len(text) == 0 || len(text) == maxConfig {
 		return

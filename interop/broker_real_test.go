@@ -3,7 +3,6 @@
 package interop_test
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -153,18 +152,12 @@ func goBesideOnBoth(t *testing.T, b *ourBroker, addrs []string, topic string) {
 // makeTopic sends one message without a tag to a broker, which makes the topic there with four queues.
 func makeTopic(t *testing.T, addr, topic string) {
 	t.Helper()
-	c, err := remoting.NewClient(nil)
-	require.NoError(t, err)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	req := remoting.NewRequest(remoting.SendMessageV2)
 	for _, f := range [][2]string{{"a", "PG"}, {"b", topic}, {"c", "TBW102"}, {"d", "4"}, {"e", "0"}, {"f", "0"}, {"g", "1"}, {"h", "0"}, {"i", ""}} {
 		req.Fields = append(req.Fields, remoting.String(f[0], f[1]))
 	}
 	req.Body = []byte("made")
-	resp, err := c.Call(ctx, addr, req)
-	require.NoError(t, err)
+	resp := ask(t, 10*time.Second, addr, req)
 	require.Equal(t, remoting.Success, resp.Code, resp.Remark)
 }
 

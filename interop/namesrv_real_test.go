@@ -242,12 +242,18 @@ func (o *ours) halt(t *testing.T) {
 // ask sends one request on a connection of its own.
 func (o *ours) ask(t *testing.T, code int32, fields ...remoting.Field) *remoting.Command {
 	t.Helper()
+	return ask(t, 5*time.Second, o.addr, remoting.NewRequest(code, fields...))
+}
+
+// ask sends a request to a name server or a broker, on a connection of its own.
+func ask(t *testing.T, limit time.Duration, addr string, req *remoting.Command) *remoting.Command {
+	t.Helper()
 	c, err := remoting.NewClient(nil)
 	require.NoError(t, err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	resp, err := c.Call(ctx, o.addr, remoting.NewRequest(code, fields...))
+	resp, err := c.Call(ctx, addr, req)
 	require.NoError(t, err)
 	return resp
 }
@@ -275,9 +281,9 @@ func (o *ours) storedOffsets(t *testing.T, topic, group string, queues int64) (s
 	t.Helper()
 	addrs := o.brokers(t, topic)
 	require.Len(t, addrs, 1)
-	at := ours{addr: addrs[0]}
 	for id := range queues {
-		resp := at.ask(t, remoting.QueryConsumerOffset, remoting.String("consumerGroup", group), remoting.String("topic", topic), remoting.Int("queueId", id))
+		resp := ask(t, 5*time.Second, addrs[0], remoting.NewRequest(remoting.QueryConsumerOffset,
+			remoting.String("consumerGroup", group), remoting.String("topic", topic), remoting.Int("queueId", id)))
 		if resp.Code == remoting.Success {
 			offset, err := strconv.ParseInt(resp.Fields.Get("offset"), 10, 64)
 			require.NoError(t, err)

@@ -3,7 +3,6 @@
 package interop_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,15 +141,9 @@ func requireTries(t *testing.T, all []tried, topic, body string, more int) {
 // makeGroup has a broker make a consumer group with so many retries.
 func makeGroup(t *testing.T, addr, group string, retries int) {
 	t.Helper()
-	c, err := remoting.NewClient(nil)
-	require.NoError(t, err)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	req := remoting.NewRequest(remoting.CreateSubscriptionGroup)
 	req.Body = fmt.Appendf(nil, `{"groupName":%q,"consumeEnable":true,"consumeBroadcastEnable":true,"retryQueueNums":1,"retryMaxTimes":%d}`, group, retries)
-	resp, err := c.Call(ctx, addr, req)
-	require.NoError(t, err)
+	resp := ask(t, 10*time.Second, addr, req)
 	require.Equal(t, remoting.Success, resp.Code, resp.Remark)
 }
 

@@ -168,57 +168,32 @@ func (p Properties) Set(name, value string) (Properties, error) {
 }
 
 // Delete takes every pair of that name out.
-func (p Properties) Delete(name string) Properties {
-	if !strings.Contains(string(p), name) {
-		return p
-	}
-	var b strings.Builder
-	b.Grow(len(p))
-	for rest := string(p); rest != ""; {
-		item := rest
-		var n string
-		var pair bool
-		n, _, rest, pair = cutItem(rest)
-		if pair && n == name {
-			continue
-		}
-		b.WriteString(item[:len(item)-len(rest)])
-	}
-	return Properties(b.String())
-}
+func (p Properties) Delete(name string) Properties { return p.Rewrite(name, "") }
 
 // Mentions says whether a name could be in the list: a quick look, which also takes part of another name or value for it.
 func (p Properties) Mentions(name string) bool { return strings.Contains(string(p), name) }
 
 // Rewrite gives the list without the pairs of the name drop, "" for none, and with more behind it, in one copy.
 func (p Properties) Rewrite(drop string, more Properties) Properties {
-	if drop == "" || !p.Mentions(drop) {
-		if more == "" {
-			return p
-		}
-		drop = ""
+	drops := drop != "" && p.Mentions(drop)
+	if !drops && more == "" {
+		return p
 	}
 	var b strings.Builder
 	b.Grow(len(p) + 1 + len(more))
-	ended := true // with 0x02
-	for rest := string(p); rest != ""; {
-		if drop == "" {
-			b.WriteString(rest)
-			ended = rest[len(rest)-1] == valueEnd
-			break
+	if drops {
+		for rest := string(p); rest != ""; {
+			item := rest
+			var n string
+			n, _, rest, _ = cutItem(rest) // no name is ""
+			if n != drop {
+				b.WriteString(item[:len(item)-len(rest)])
+			}
 		}
-		item := rest
-		var n string
-		var pair bool
-		n, _, rest, pair = cutItem(rest)
-		if pair && n == drop {
-			continue
-		}
-		item = item[:len(item)-len(rest)]
-		b.WriteString(item)
-		ended = item[len(item)-1] == valueEnd
+	} else {
+		b.WriteString(string(p))
 	}
-	if !ended && more != "" {
+	if kept := b.String(); kept != "" && more != "" && kept[len(kept)-1] != valueEnd {
 		b.WriteByte(valueEnd)
 	}
 	b.WriteString(string(more))
