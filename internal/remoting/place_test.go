@@ -60,10 +60,17 @@ func TestAnswersToWhatCameTogetherLeaveTogether(t *testing.T) {
 		go func() { served <- s.Serve(context.Background(), l) }()
 		nc, err := l.Dial(t.Context(), "a")
 		require.NoError(t, err)
+		// The connection's writer looks once when the first bytes are there; from then on it waits to be told.
+		_, err = nc.Write(pipelined(t, 1))
+		require.NoError(t, err)
+		answers := remoting.NewFrameReader(nc, 0)
+		_, err = answers.Next()
+		require.NoError(t, err)
+		synctest.Wait()
+		l.writes.Store(0)
 		const requests = 20 // which one read takes
 		_, err = nc.Write(pipelined(t, requests))
 		require.NoError(t, err)
-		answers := remoting.NewFrameReader(nc, 0)
 		for i := range int32(requests) {
 			resp, err := answers.Next()
 			require.NoError(t, err)
