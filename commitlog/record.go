@@ -106,8 +106,17 @@ func Decode(b []byte) (Record, error) {
 
 // decode is Decode into r, which must be zero: a scan decodes millions into the same variable.
 func (r *Record) decode(b []byte) error {
+	at, err := r.decodeHead(b)
+	if err != nil {
+		return err
+	}
+	return r.decodeTail(b, at)
+}
+
+// decodeHead reads all up to the end of the body, and gives that.
+func (r *Record) decodeHead(b []byte) (int, error) {
 	if len(b) < BlankSize {
-		return fmt.Errorf("%w: %d bytes left", ErrSize, len(b))
+		return 0, fmt.Errorf("%w: %d bytes left", ErrSize, len(b))
 	}
 	r.Size = int32(binary.BigEndian.Uint32(b))
 	r.Magic = binary.BigEndian.Uint32(b[posMagic:])
@@ -117,10 +126,10 @@ func (r *Record) decode(b []byte) error {
 	case MagicV2:
 		topicWidth = 2
 	default:
-		return fmt.Errorf("%w %08x", ErrMagic, r.Magic)
+		return 0, fmt.Errorf("%w %08x", ErrMagic, r.Magic)
 	}
 	if int64(r.Size) < fixedSize || int64(r.Size) > int64(len(b)) {
-		return fmt.Errorf("%w: size %d, %d bytes left", ErrSize, r.Size, len(b))
+		return 0, fmt.Errorf("%w: size %d, %d bytes left", ErrSize, r.Size, len(b))
 	}
 	b = b[:r.Size:r.Size]
 	r.BodyCRC = binary.BigEndian.Uint32(b[8:])
@@ -132,7 +141,7 @@ func (r *Record) decode(b []byte) error {
 	r.BornTimestamp = int64(binary.BigEndian.Uint64(b[40:]))
 	bornIPv6, storeIPv6 := r.SysFlag.Has(message.FlagBornHostIPv6), r.SysFlag.Has(message.FlagStoreHostIPv6)
 	if need := minSize(topicWidth, bornIPv6, storeIPv6); int(r.Size) < need {
-		return fmt.Errorf("%w: size %d, at least %d for its hosts", ErrSize, r.Size, need)
+		return 0, fmt.Errorf("%w: size %d, at least %d for its hosts", ErrSize, r.Size, need)
 	}
 	at := posBornHost
 	r.BornHost, _ = message.DecodeHost(b[at:], bornIPv6)
@@ -143,23 +152,24 @@ func (r *Record) decode(b []byte) error {
 	at += r.StoreHost.Size()
 	r.ReconsumeTimes = int32(binary.BigEndian.Uint32(b[at:]))
 	r.PreparedTransactionOffset = int64(binary.BigEndian.Uint64(b[at+4:]))
-	return r.decodeTail(b, at+12, topicWidth)
-}
-
-// decodeTail reads the three parts of variable length; at is the position of the body length.
-func (r *Record) decodeTail(b []byte, at, topicWidth int) error {
-	n := int64(int32(binary.BigEndian.Uint32(b[at:])))
-	at += 4
+	n := int64(int32(binary.BigEndian.Uint32(b[at+12:])))
+	at += 16
 	if n < 0 || n > int64(len(b)-at-topicWidth-2) {
-		return fmt.Errorf("%w: size %d, body length %d", ErrSize, r.Size, n)
+		return 0, fmt.Errorf("%w: size %d, body length %d", ErrSize, r.Size, n)
 	}
 	r.Body = b[at : at+int(n) : at+int(n)]
-	at += int(n)
+	return at + int(n), nil
+}
+
+// decodeTail reads topic and properties; at is where the body ends, which [Record.decodeHead] gave.
+func (r *Record) decodeTail(b []byte, at int) error {
+	b = b[:r.Size:r.Size]
 	t := int(int8(b[at]))
-	if topicWidth == 2 {
+	if r.Magic == MagicV2 {
 		t = int(int16(binary.BigEndian.Uint16(b[at:])))
+		at++
 	}
-	at += topicWidth
+	at++
 	if t < 0 || t > len(b)-at-2 {
 		return fmt.Errorf("%w: size %d, topic length %d", ErrSize, r.Size, t)
 	}

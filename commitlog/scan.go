@@ -109,8 +109,9 @@ func (s *Scanner) Next() bool {
 		return false
 	}
 	s.rec = Record{}
+	var wrongBody error
 	if b, err = s.record(); err == nil {
-		err = s.rec.decode(b)
+		wrongBody, err = s.decode(b)
 	}
 	if err != nil {
 		s.rec = Record{}
@@ -120,10 +121,8 @@ func (s *Scanner) Next() bool {
 		return s.stop(fmt.Errorf("%w: says %d, lies at %d", ErrPlace, s.rec.PhysicalOffset, s.Offset()))
 	}
 	s.next = s.pos + int64(s.rec.Size)
-	if s.CheckCRC {
-		if err := s.rec.CheckBody(); err != nil {
-			return s.stop(err)
-		}
+	if wrongBody != nil {
+		return s.stop(wrongBody)
 	}
 	if s.CheckTorn {
 		if err := s.rec.checkTorn(s.pos); err != nil {
@@ -131,6 +130,19 @@ func (s *Scanner) Next() bool {
 		}
 	}
 	return true
+}
+
+// decode reads the record in b and says what is wrong with its body. That is asked before anything behind the body is read, so
+// that memory is read in one direction, as it is fetched ahead.
+func (s *Scanner) decode(b []byte) (wrongBody, err error) {
+	at, err := s.rec.decodeHead(b)
+	if err != nil {
+		return nil, err
+	}
+	if s.CheckCRC {
+		wrongBody = s.rec.CheckBody()
+	}
+	return wrongBody, s.rec.decodeTail(b, at)
 }
 
 // stop notes damage at the current position.

@@ -26,9 +26,9 @@ func (r *Record) checkTorn(at int64) error {
 // missingSector gives the place of the first sector whose part of b, which lies at the position at of its file, is zero; -1
 // for none.
 func missingSector(b []byte, at int64) int64 {
-	for from := at; bytes.IndexByte(b, 0) >= 0; {
+	for from := at; len(b) > 0; {
 		n := min(sectorSize-from%sectorSize, int64(len(b)))
-		if len(bytes.TrimLeft(b[:n], "\x00")) == 0 {
+		if b[0] == 0 && len(bytes.TrimLeft(b[:n], "\x00")) == 0 {
 			return from
 		}
 		b, from = b[n:], from+n
