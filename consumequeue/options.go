@@ -12,7 +12,7 @@ import (
 // DefaultSegmentSize is the length in bytes of a queue's files where nothing else is said: 300 000 units.
 const DefaultSegmentSize = 300_000 * UnitSize
 
-// reserveStep is how many bytes of a sparse file get blocks at a time: 819 units. It bounds what a queue with few units
+// reserveStep is how many bytes of a sparse file get blocks at first: 819 units. It bounds what a queue with few units
 // takes of the disk, which counts with 100 000 of them.
 const reserveStep = 16 << 10
 

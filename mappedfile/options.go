@@ -16,7 +16,7 @@ type Options struct {
 	ReadOnly bool
 	// Reserve says how the blocks of a segment are made sure of before they are written. Default [ReserveStep].
 	Reserve Reserve
-	// Step is the unit in bytes in which [ReserveStep] reserves, rounded up to whole pages. Default 64 KiB.
+	// Step is the unit in bytes in which [ReserveStep] reserves, and what it begins with, rounded up to whole pages. Default 64 KiB.
 	Step int64
 	// Ahead has a background goroutine make the next segment, so that rolling to it only takes it.
 	Ahead bool
@@ -53,7 +53,8 @@ type Reserve int
 
 // The ways to reserve.
 const (
-	// ReserveStep makes a sparse file and reserves blocks by File.Allocate, Step bytes at a time, before they are written.
+	// ReserveStep makes a sparse file and reserves blocks by File.Allocate before they are written: Step bytes, then as much as the
+	// file has of them, up to 1 MiB at a time.
 	ReserveStep Reserve = iota
 	// ReserveWhole allocates the whole segment when it is made.
 	ReserveWhole

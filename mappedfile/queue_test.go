@@ -2,9 +2,11 @@ package mappedfile_test
 
 import (
 	"bytes"
+	"io/fs"
 	"math"
 	"path"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -356,4 +358,52 @@ func TestNewSegmentDoesNotOverwriteAFileInTheWay(t *testing.T) {
 
 	require.NoError(t, fsys.WriteFile("log/00000000000000000000", make([]byte, 100)))
 	put(t, q, "abc") // zeros are taken
+}
+
+// allocations notes the lengths of the pieces of a file that get blocks, and refuses those beyond most.
+type allocations struct {
+	mappedfile.FS
+	most   int64
+	pieces []int64
+}
+
+func (a *allocations) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := a.FS.OpenFile(name, flag, perm)
+	return &allocatedFile{f, a}, err
+}
+
+type allocatedFile struct {
+	mappedfile.File
+	a *allocations
+}
+
+func (f *allocatedFile) Allocate(off, n int64) error {
+	if n > f.a.most {
+		return syscall.ENOSPC
+	}
+	f.a.pieces = append(f.a.pieces, n)
+	return f.File.Allocate(off, n)
+}
+
+// A file gets as many blocks ahead as it has, so that files that grow side by side do not lie on the disk in thousands of pieces,
+// and never more than twice what it needs.
+func TestBlocksAreReservedInPiecesThatGrow(t *testing.T) {
+	for _, tt := range []struct {
+		most int64
+		want []int64 // pages
+	}{
+		{1 << 20, []int64{1, 1, 2, 4, 8, 4, 1, 1, 2}},
+		{page, []int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, // the disk is nearly full
+	} {
+		fsys := &allocations{FS: memfs.New(), most: tt.most}
+		q := open(t, fsys, "queue", mappedfile.Options{SegmentSize: 20 * page, Step: page})
+		for range 23 { // pages, three of them in the second file
+			put(t, q, strings.Repeat("x", page))
+		}
+		for i := range fsys.pieces {
+			fsys.pieces[i] /= page
+		}
+		require.Equal(t, tt.want, fsys.pieces)
+		require.NoError(t, q.Close())
+	}
 }

@@ -158,17 +158,42 @@ func (s *segment) reserve(f File, pos int64, n int) error {
 		s.reserved = make([]uint64, (size+step*64-1)/(step*64))
 	}
 	for i := pos / step; i <= (pos+int64(n)-1)/step; i++ {
-		word, bit := &s.reserved[i/64], uint64(1)<<(i%64)
-		if *word&bit != 0 {
+		if s.hasStep(i) {
 			continue
 		}
-		if err := f.Allocate(i*step, min(step, size-i*step)); err != nil {
+		steps := s.growth(i)
+		err := f.Allocate(i*step, min(steps*step, size-i*step))
+		if err != nil && steps > 1 { // a full disk may have room for what is needed
+			steps = 1
+			err = f.Allocate(i*step, min(step, size-i*step))
+		}
+		if err != nil {
 			return fmt.Errorf("reserve blocks of %s: %w", s.name, err)
 		}
-		*word |= bit
+		for k := i; k < i+steps; k++ {
+			s.reserved[k/64] |= 1 << (k % 64)
+		}
 	}
 	return nil
 }
+
+// mostGrowth bounds, in bytes, what is reserved at a time.
+const mostGrowth = 1 << 20
+
+// growth is how many steps to reserve from step i on: as many as there are before it, for a file that grows long step by step
+// lies on the disk in as many pieces when others grow beside it.
+func (s *segment) growth(i int64) int64 {
+	step := s.q.opts.Step
+	most := min(mostGrowth/step, (s.q.opts.SegmentSize-1)/step+1-i)
+	n := int64(0)
+	for n < min(i, most) && s.hasStep(i-1-n) && !s.hasStep(i+n) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// hasStep says whether a step is reserved.
+func (s *segment) hasStep(i int64) bool { return s.reserved[i/64]&(1<<(i%64)) != 0 }
 
 // end is the offset behind the segment when it is as long as it should be.
 func (s *segment) end() int64 { return s.start + s.q.opts.SegmentSize }

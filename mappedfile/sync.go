@@ -104,7 +104,17 @@ func (q *Queue) syncSegment(s *segment, from, to int64) error {
 	return h.m.SyncRange(int(from), int(to-from))
 }
 
-// settle makes the lengths and names of new segments durable. A failure is kept.
+// Settle makes the lengths and names of new segments durable, which the making of the next segment waits for. Whoever writes
+// much calls it while a new segment has little in it yet: for lack of a narrower call, what is in it becomes durable as well.
+// The first failure is kept, as with [Queue.Sync].
+func (q *Queue) Settle() error {
+	if err := q.writable(); err != nil {
+		return err
+	}
+	return q.settle()
+}
+
+// settle is Settle without the test.
 func (q *Queue) settle() error {
 	if !q.anyFresh.Load() {
 		return nil

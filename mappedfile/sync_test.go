@@ -248,3 +248,27 @@ func TestOverwritingReservesBlocksToo(t *testing.T) {
 	require.ErrorIs(t, q.WriteAt([]byte("y"), 20*page), syscall.ENOSPC)
 	require.Empty(t, fsys.Unreserved())
 }
+
+// What has been settled costs the next roll nothing: it syncs no file with all that was put into it since.
+func TestARollSyncsOnlyWhatWasNotSettled(t *testing.T) {
+	for _, settled := range []bool{true, false} {
+		fsys := crashfs.New(memfs.New())
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: page})
+		put(t, q, "abc")
+		if settled {
+			require.NoError(t, q.Settle())
+			require.Len(t, readFile(t, fsys.Image(0), "log/"+seg(0)), page, "length and name are durable")
+		}
+		require.NoError(t, q.Fill([]byte("b")))
+		fsys.Fail(crashfs.OpSync, "", syscall.EIO)
+		_, err := q.Append([]byte("next"))
+		if settled {
+			require.NoError(t, err)
+			require.ErrorIs(t, q.Settle(), syscall.EIO)
+			require.ErrorIs(t, q.Sync(0), syscall.EIO, "a failure is kept")
+		} else {
+			require.ErrorIs(t, err, syscall.EIO)
+		}
+		require.NoError(t, q.Abandon())
+	}
+}
