@@ -41,8 +41,10 @@ func BenchmarkRecovery(b *testing.B) {
 			}
 			for b.Loop() {
 				if kind == "rebuild" {
+					b.StopTimer()
 					_ = os.RemoveAll(filepath.Join(dir, "consumequeue"))
 					_ = os.RemoveAll(filepath.Join(dir, "index"))
+					b.StartTimer()
 				}
 				reopen(b, dir, kind == "clean")
 			}

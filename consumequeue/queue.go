@@ -188,6 +188,15 @@ func (q *Queue) Sync(leastPages int) error {
 	return nil
 }
 
+// Settle is for a queue that is about to get many units: it makes the names of new files durable, which else is done when the
+// next file is made, and takes longer the more the files hold by then. Errors are those of [Queue.Sync].
+func (q *Queue) Settle() error {
+	if err := q.segs.Settle(); err != nil {
+		return fmt.Errorf("sync queue %s/%d: %w", q.topic, q.id, err)
+	}
+	return nil
+}
+
 // load finds out where the queue ends, once.
 func (q *Queue) load() error {
 	if q.loaded.Load() {

@@ -139,6 +139,14 @@ func (f *file) fit() int {
 	return int(min(int64(f.shape.Entries-n), (f.reserved-f.shape.entryPos(n))/EntrySize))
 }
 
+// touch reads the slots of hashes, for which the processor does not wait before it goes on.
+func (f *file) touch(hashes []int32) (all int32) {
+	for _, hash := range hashes {
+		all |= f.slot(Slot(hash, f.shape.Slots))
+	}
+	return all
+}
+
 // put writes the next entry: itself, then its slot, then the header, so that whoever reads meanwhile never meets what is not
 // there yet. There is room, and the blocks are reserved.
 func (f *file) put(r rules, hash int32, k *Hashed) {

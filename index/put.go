@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -46,11 +47,56 @@ type Hashed struct {
 	StoreTimestamp int64 // ms
 }
 
-// PutHashed is [Index.Put] for a record whose keys were hashed before, perhaps by another goroutine.
-func (x *Index) PutHashed(h Hashed) error {
+// PutRun is [Index.Put] for records in order whose keys were hashed before, perhaps by another goroutine. It is done under one
+// lock: queries wait for as long as it takes.
+func (x *Index) PutRun(records []Hashed) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.put(h)
+	for len(records) > 0 {
+		n, err := x.putBehind(records)
+		if records = records[n:]; err != nil || len(records) == 0 {
+			return err
+		}
+		if err := x.put(records[0]); err != nil {
+			return err
+		}
+		records = records[1:]
+	}
+	return nil
+}
+
+// ahead is for how many records before it is put the slots of a record are brought from memory.
+const ahead = 8
+
+// putBehind puts the first records, as long as they lie behind the last one and there are blocks for them in the last file.
+func (x *Index) putBehind(records []Hashed) (n int, err error) {
+	if err := x.writable(); err != nil || len(x.files) == 0 {
+		return 0, err
+	}
+	f, touched := x.files[len(x.files)-1], int32(0)
+	if f.damaged != nil {
+		return 0, nil
+	}
+	err = mappedfile.Guard(f.path, func() error {
+		for ; n < len(records) && !f.full(); n++ {
+			h := &records[n]
+			if h.PhysicalOffset <= f.head.EndOffset || len(h.Hashes) > f.fit() {
+				return nil
+			}
+			if next := n + ahead; next < len(records) {
+				touched |= f.touch(records[next].Hashes)
+			}
+			for _, hash := range h.Hashes {
+				f.put(x.rules, hash, h)
+			}
+		}
+		return nil
+	})
+	runtime.KeepAlive(touched) // else the compiler leaves them out
+	if err != nil {
+		return n, x.fail(err)
+	}
+	return n, nil
 }
 
 // AppendHashes appends the hashes of a record's keys to dst, in the order and the form in which the index stores them. Any

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/index"
@@ -396,4 +397,28 @@ func TestPutDoesNotAllocate(t *testing.T) {
 		}
 	})
 	require.Zero(t, allocs)
+}
+
+// Many records at a time leave the same bytes as one after the other, wherever the files end and whatever was there before.
+func TestARunLeavesWhatSinglePutsLeave(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		shape := rapid.SampledFrom([]index.Shape{tiny, small, {Slots: 5, Entries: 40}}).Draw(rt, "shape")
+		d := rapid.SampledFrom([]*dialect.Dialect{dialect.V31(), dialect.V49(), dialect.V53()}).Draw(rt, "dialect")
+		one, many := memfs.New(), memfs.New()
+		single, run := open(t, one, shape, d), open(t, many, shape, d)
+		offset, storeTime := int64(0), start
+		for range rapid.IntRange(1, 4).Draw(rt, "runs") {
+			var records []index.Hashed
+			for range rapid.IntRange(0, 30).Draw(rt, "records") {
+				offset = max(0, offset+rapid.SampledFrom([]int64{-100, 0, 100, 100, 100, 100}).Draw(rt, "step")) // some come again
+				storeTime += rapid.Int64Range(-1500, 3000).Draw(rt, "ms")
+				k := record(offset, storeTime, rapid.StringMatching(`([a-d]( [a-d]){0,2})?`).Draw(rt, "keys"))
+				require.NoError(rt, single.Put(k))
+				records = append(records, index.Hashed{Hashes: run.AppendHashes(nil, k), PhysicalOffset: offset, StoreTimestamp: storeTime})
+			}
+			require.NoError(rt, run.PutRun(records))
+		}
+		require.Equal(rt, content(t, one), content(t, many))
+		require.Equal(rt, single.Files(), run.Files())
+	})
 }

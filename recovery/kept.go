@@ -159,22 +159,23 @@ func (r *runner) indexKept(ctx context.Context, all []*kept) error {
 	if r.Index == nil {
 		return nil
 	}
+	var records []index.Hashed
 	for i, k := range all {
 		for _, c := range k.chunks {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			records = records[:0]
 			hashes := c.hashes
 			for i := range c.digests {
 				d := &c.digests[i]
-				h := index.Hashed{Hashes: hashes[:d.keys], PhysicalOffset: d.unit.PhysicalOffset, StoreTimestamp: d.storeTime}
+				if !d.again && d.unit.PhysicalOffset >= r.d.indexFrom {
+					records = append(records, index.Hashed{Hashes: hashes[:d.keys], PhysicalOffset: d.unit.PhysicalOffset, StoreTimestamp: d.storeTime})
+				}
 				hashes = hashes[d.keys:]
-				if d.again || h.PhysicalOffset < r.d.indexFrom {
-					continue
-				}
-				if err := r.Index.PutHashed(h); err != nil {
-					return fmt.Errorf("index: record at %d: %w", h.PhysicalOffset, err)
-				}
+			}
+			if err := r.Index.PutRun(records); err != nil {
+				return fmt.Errorf("index: records from %d on: %w", c.digests[0].unit.PhysicalOffset, err)
 			}
 		}
 		if all[i] = nil; k.full {
@@ -218,9 +219,11 @@ func (r *runner) queueKept(ctx context.Context, all []*kept, live *Dispatcher, q
 }
 
 // longestRun is how many units are put into a queue at a time, and mostRuns for how many queues of a segment they are collected.
+// After settleRuns of them a queue is worth a sync of its own.
 const (
 	longestRun = 128
 	mostRuns   = 4096
+	settleRuns = 64
 )
 
 // unitRun collects units that follow each other at the end of a queue, which it looks up once.
@@ -228,6 +231,7 @@ type unitRun struct {
 	queue *consumequeue.Queue
 	from  int64 // queue offset of the first
 	units []byte
+	runs  int // so many were put into the queue
 }
 
 func (u *unitRun) put(s *queueSink, d *digest, sp *span) error {
@@ -261,5 +265,8 @@ func (u *unitRun) flush() error {
 	}
 	err := u.queue.AppendRun(u.from, u.units)
 	u.units = u.units[:0]
+	if u.runs++; err == nil && u.runs%settleRuns == 0 {
+		err = u.queue.Settle()
+	}
 	return err
 }

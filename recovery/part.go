@@ -15,6 +15,7 @@ import (
 // together in order.
 type part struct {
 	queues    map[queueKey]*span
+	recent    [32]*span // of them, so that most records need no look into the map
 	records   int64
 	bytes     int64
 	lastTime  int64
@@ -87,15 +88,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 			p.kept.stop()
 			return nil // the replay does not believe it either
 		}
-		sp := p.queues[queueKey{string(at.Topic), at.QueueID}]
-		if sp == nil {
-			sp = &span{
-				topic: bytes.Clone(at.Topic), id: at.QueueID, number: int32(len(p.queues)),
-				first: at.QueueOffset, last: at.QueueOffset, firstPhysical: r.PhysicalOffset, lastPhysical: r.PhysicalOffset,
-			}
-			p.queues[queueKey{string(at.Topic), at.QueueID}] = sp
-			p.kept.meet(sp)
-		}
+		sp := p.span(at)
 		if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, r.PhysicalOffset)) {
 			sp.reach(at.QueueOffset, at.QueueOffset, r.PhysicalOffset)
 		}
@@ -116,6 +109,25 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 		p.lastKeyed = r.PhysicalOffset
 		p.cover(r.PhysicalOffset)
 	}
+}
+
+// span gives what was seen of the queue that a unit belongs to, which may be nothing before this unit.
+func (p *part) span(at Placement) *span {
+	recent := &p.recent[(int(at.QueueID)+len(at.Topic))&(len(p.recent)-1)]
+	if sp := *recent; sp != nil && sp.id == at.QueueID && bytes.Equal(sp.topic, at.Topic) {
+		return sp
+	}
+	sp := p.queues[queueKey{string(at.Topic), at.QueueID}]
+	if sp == nil {
+		sp = &span{
+			topic: bytes.Clone(at.Topic), id: at.QueueID, number: int32(len(p.queues)),
+			first: at.QueueOffset, last: at.QueueOffset, firstPhysical: at.Unit.PhysicalOffset, lastPhysical: at.Unit.PhysicalOffset,
+		}
+		p.queues[queueKey{string(at.Topic), at.QueueID}] = sp
+		p.kept.meet(sp)
+	}
+	*recent = sp
+	return sp
 }
 
 // cover notes a record with keys that lies between two index files, in neither.
