@@ -48,14 +48,16 @@ func TestPutsGetsAndTransactionsAllocateNothing(t *testing.T) {
 				_, err := s.Put(t.Context(), m)
 				require.NoError(t, err)
 			})
-			at := int64(0)
-			none("get", func() {
-				res, err := s.Get(t.Context(), rocketstore.GetRequest{Topic: "T", Offset: at})
-				require.NoError(t, err)
-				require.Equal(t, rocketstore.Found, res.Status)
-				at = res.Next % 3000
-				res.Release()
-			})
+			for _, trust := range []commitlog.Trust{commitlog.TrustNothing, commitlog.TrustBodies, commitlog.TrustAll} {
+				at := int64(0)
+				none("get", func() {
+					res, err := s.Get(t.Context(), rocketstore.GetRequest{Topic: "T", Offset: at, Trust: trust})
+					require.NoError(t, err)
+					require.Equal(t, rocketstore.Found, res.Status)
+					at = res.Next % 3000
+					res.Release()
+				})
+			}
 			require.NoError(t, s.Close(t.Context()))
 		}
 	}

@@ -174,7 +174,7 @@ func (s *Store) deliverLevel(ctx context.Context, level int, pause map[int]int64
 // passed over with a word in the log: it would hold up all behind it.
 func (s *Store) deliverOne(ctx context.Context, q *consumequeue.Queue, at int64, u consumequeue.Unit) error {
 	offset := u.PhysicalOffset
-	r, v, err := s.recordOf(q, at, u)
+	r, v, err := s.recordOf(q, at, &u)
 	if errors.Is(err, mappedfile.ErrOutOfRange) || errors.Is(err, mappedfile.ErrCorrupt) {
 		s.opts.Logger.Warn("delayed message lost", "offset", offset, "err", err)
 		return nil

@@ -49,6 +49,8 @@ type GetRequest struct {
 	MaxBytes int
 	// Filter chooses by tags code; nil: all. A code is a hash, so the caller compares the tag itself.
 	Filter func(tagsCode int64) bool
+	// Trust leaves out checks of what is read: the CRC of bodies, or all. Default commitlog.TrustNothing.
+	Trust commitlog.Trust
 }
 
 // GetResult is the answer to a [GetRequest].
@@ -56,15 +58,15 @@ type GetResult struct {
 	Status   GetStatus
 	Next     int64 // the queue offset to go on at
 	Min, Max int64 // of the queue
-	// Records lie in the mapped log and are valid until Release.
+	// Records lie in the mapped log and are valid until Release. Under commitlog.TrustAll they have only PhysicalOffset and Size.
 	Records []commitlog.Record
 	// Offsets are the records' queue offsets in the queue asked; in a light queue they differ from Record.QueueOffset. They
 	// too are valid until Release.
 	Offsets []int64
 
-	views []mappedfile.View
-	size  int    // bytes of the records
-	spare *spare // where the slices go on Release
+	views []mappedfile.View // a later one may be a part of an earlier one
+	size  int               // bytes of the records
+	spare *spare            // where the slices go on Release
 }
 
 // Raw is a record's bytes as they lie in the log, valid until Release.
@@ -90,7 +92,7 @@ type spare struct {
 	records []commitlog.Record
 	offsets []int64
 	views   []mappedfile.View
-	ahead   ahead // empty but while records are collected
+	choice  choice // empty but while records are collected
 }
 
 // maxScan bounds how many units one Get looks at when the filter or a gap passes them over. Java counts 16 000 bytes, units of 20.
@@ -155,9 +157,13 @@ const manyUnits = 64
 // collect fills a result from the units of a queue.
 func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) error {
 	res.Status = NoMatchedMessage
-	units := &res.spare.ahead.room
+	units := &res.spare.choice.room
 	for most := max(maxScan, req.Max); most > 0; {
-		n, err := q.Read(res.Next, units[:min(len(units), most)])
+		want := min(manyUnits, most)
+		if req.Filter == nil {
+			want = min(want, req.Max-len(res.Records))
+		}
+		n, err := q.Read(res.Next, units[:want])
 		if err != nil {
 			return res.overtaken(q, err)
 		}
@@ -172,113 +178,120 @@ func (s *Store) collect(q *consumequeue.Queue, req *GetRequest, res *GetResult) 
 	return nil
 }
 
-// take adds the records of units, the first of which is at res.Next, and says whether there is room for more.
+// take adds the records of units, the first of which is at res.Next, and says whether there is room for more. Meanwhile
+// res.Records may be longer than res.Offsets: those behind were read ahead and not yet looked at.
 func (s *Store) take(q *consumequeue.Queue, req *GetRequest, res *GetResult, units []consumequeue.Unit) (bool, error) {
-	a := &res.spare.ahead
-	a.begin(units, req.Filter)
-	defer a.drop()
-	for i, u := range units {
+	c := &res.spare.choice
+	c.begin(units, req.Filter)
+	defer func() {
+		c.end()
+		res.dropAhead()
+	}()
+	for i := range units {
 		at := res.Next
-		if !a.wants(i) {
+		if !c.wants(i) {
 			res.Next++
 			continue
 		}
-		if a.used == len(a.records) {
-			s.readAhead(a, i, req, res)
+		if len(res.Offsets) == len(res.Records) {
+			s.readAhead(c, i, req, res)
 		}
-		var r commitlog.Record
-		var v mappedfile.View
-		var err error
-		if a.used < len(a.records) {
-			r, v, err = s.ofQueue(q, at, u, a.records[a.used], a.views[a.used])
-			a.used++
-		} else {
-			r, v, err = s.recordOf(q, at, u)
-		}
+		err := s.check(q, at, &units[i], req.Trust, res)
 		switch {
 		case errors.Is(err, mappedfile.ErrOutOfRange):
-			if len(res.Records) == 0 {
+			if len(res.Offsets) == 0 {
 				res.Status = MessageWasRemoving
 			}
 			res.Next++
 			continue
 		case err != nil:
-			if len(res.Records) > 0 {
+			if len(res.Offsets) > 0 {
 				return false, nil // the next Get begins here and tells
 			}
 			res.Next++
 			return false, err
 		}
 		res.Status, res.Next = Found, at+1
-		res.Records, res.Offsets, res.views = append(res.Records, r), append(res.Offsets, at), append(res.views, v)
-		if res.size += int(r.Size); len(res.Records) >= req.Max || res.size >= req.MaxBytes {
+		res.Offsets = append(res.Offsets, at)
+		if res.size += int(units[i].Size); len(res.Offsets) >= req.Max || res.size >= req.MaxBytes {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
+// check looks at the record of a unit: the first that was read ahead, or it is read now, for the reason why it was not.
+func (s *Store) check(q *consumequeue.Queue, at int64, u *consumequeue.Unit, trust commitlog.Trust, res *GetResult) error {
+	if n := len(res.Offsets); n < len(res.Records) {
+		if trust == commitlog.TrustAll {
+			return nil
+		}
+		return s.ofQueue(q, at, u, &res.Records[n])
+	}
+	r, v, err := s.recordOf(q, at, u)
+	if err == nil {
+		res.Records, res.views = append(res.Records, r), append(res.views, v)
+	}
+	return err
+}
+
 // readAhead reads the records of the units from number i on that are wanted, as many as there is room for and up to the first that cannot be read.
-func (s *Store) readAhead(a *ahead, i int, req *GetRequest, res *GetResult) {
-	var places [manyUnits]commitlog.Place
+func (s *Store) readAhead(c *choice, i int, req *GetRequest, res *GetResult) {
 	n, size := 0, res.size
-	for ; i < len(a.units) && len(res.Records)+n < req.Max && size < req.MaxBytes; i++ {
-		u := a.units[i]
-		if !a.wants(i) {
+	for ; i < len(c.units) && len(res.Records)+n < req.Max && size < req.MaxBytes; i++ {
+		u := &c.units[i]
+		if !c.wants(i) {
 			continue
 		}
 		if !u.Valid() {
 			break
 		}
-		places[n] = commitlog.Place{Offset: u.PhysicalOffset, Size: u.Size}
+		c.places[n] = commitlog.Place{Offset: u.PhysicalOffset, Size: u.Size}
 		n++
 		size += int(u.Size)
 	}
-	a.release()
-	a.records, a.views = s.log.ReadMany(places[:n], a.records, a.views)
+	res.Records, res.views = s.log.ReadMany(c.places[:n], req.Trust, res.Records, res.views)
 }
 
-// ahead is what was read of a run of units and not yet given.
-type ahead struct {
+// dropAhead gives back the records that were read ahead and are not in the answer.
+func (r *GetResult) dropAhead() {
+	n := len(r.Offsets)
+	if n == len(r.Records) {
+		return
+	}
+	for _, v := range r.views[n:] {
+		v.Release()
+	}
+	clear(r.Records[n:])
+	clear(r.views[n:])
+	r.Records, r.views = r.Records[:n], r.views[:n]
+}
+
+// choice says which units of a run are wanted.
+type choice struct {
 	room   [manyUnits]consumequeue.Unit
+	places [manyUnits]commitlog.Place
 	units  []consumequeue.Unit // in room
 	filter func(tagsCode int64) bool
 	asked  int    // of how many units the filter was asked, of each once
 	wanted uint64 // a bit for each of them, as many as manyUnits
-
-	records []commitlog.Record
-	views   []mappedfile.View
-	used    int // of both
 }
 
-func (a *ahead) begin(units []consumequeue.Unit, filter func(int64) bool) {
-	a.units, a.filter, a.asked, a.wanted = units, filter, 0, 0
+func (c *choice) begin(units []consumequeue.Unit, filter func(int64) bool) {
+	c.units, c.filter, c.asked, c.wanted = units, filter, 0, 0
 }
 
 // wants says whether the unit with a number is wanted.
-func (a *ahead) wants(i int) bool {
-	for ; a.asked <= i; a.asked++ {
-		if u := a.units[a.asked]; !u.IsFiller() && (a.filter == nil || a.filter(u.TagsCode)) {
-			a.wanted |= 1 << a.asked
+func (c *choice) wants(i int) bool {
+	for ; c.asked <= i; c.asked++ {
+		if u := &c.units[c.asked]; !u.IsFiller() && (c.filter == nil || c.filter(u.TagsCode)) {
+			c.wanted |= 1 << c.asked
 		}
 	}
-	return a.wanted>>i&1 != 0
+	return c.wanted>>i&1 != 0
 }
 
-// release gives back the records that were not used.
-func (a *ahead) release() {
-	for _, v := range a.views[a.used:] {
-		v.Release()
-	}
-	clear(a.records)
-	clear(a.views)
-	a.records, a.views, a.used = a.records[:0], a.views[:0], 0
-}
-
-func (a *ahead) drop() {
-	a.release()
-	a.units, a.filter = nil, nil
-}
+func (c *choice) end() { c.units, c.filter = nil, nil }
 
 // overtaken turns the error of a unit that was deleted since the minimum was looked at into what a Get at its offset gives.
 func (r *GetResult) overtaken(q *consumequeue.Queue, err error) error {
@@ -310,7 +323,7 @@ func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[comm
 			var r commitlog.Record
 			var v mappedfile.View
 			if err == nil {
-				r, v, err = s.recordOf(q, at, u)
+				r, v, err = s.recordOf(q, at, &u)
 			}
 			if !yieldRecord(r, v, err, yield) {
 				return
@@ -321,7 +334,7 @@ func (s *Store) Messages(topic string, queueID int32, from int64) iter.Seq2[comm
 
 // recordOf reads the record that a queue's unit points to. A unit that is damaged, or another queue's, may point to the record
 // of a message that is not of this queue: that is an error that names the unit.
-func (s *Store) recordOf(q *consumequeue.Queue, at int64, u consumequeue.Unit) (commitlog.Record, mappedfile.View, error) {
+func (s *Store) recordOf(q *consumequeue.Queue, at int64, u *consumequeue.Unit) (commitlog.Record, mappedfile.View, error) {
 	if !u.Valid() {
 		return commitlog.Record{}, mappedfile.View{}, s.wrongUnit(q, at, "it points to %d and is of %d bytes", u.PhysicalOffset, u.Size)
 	}
@@ -329,27 +342,28 @@ func (s *Store) recordOf(q *consumequeue.Queue, at int64, u consumequeue.Unit) (
 	if _, end := s.log.Bounds(); err != nil && u.PhysicalOffset >= end {
 		return r, v, s.wrongUnit(q, at, "it points to %d, the log ends at %d", u.PhysicalOffset, end)
 	}
-	if err != nil {
-		return r, v, err
+	if err == nil {
+		err = s.ofQueue(q, at, u, &r)
 	}
-	return s.ofQueue(q, at, u, r, v)
-}
-
-// ofQueue checks that a record which a unit points to is of the queue, and else releases its view.
-func (s *Store) ofQueue(q *consumequeue.Queue, at int64, u consumequeue.Unit, r commitlog.Record, v mappedfile.View) (commitlog.Record, mappedfile.View, error) {
-	light := strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) // which holds records of other topics, at places of its own
-	if r.Size != u.Size || string(r.Topic) != q.Topic() && !light {
-		err := s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
+	if err != nil {
 		v.Release()
 		return commitlog.Record{}, mappedfile.View{}, err
 	}
+	return r, v, nil
+}
+
+// ofQueue checks that a record which a unit points to is of the queue.
+func (s *Store) ofQueue(q *consumequeue.Queue, at int64, u *consumequeue.Unit, r *commitlog.Record) error {
+	light := strings.HasPrefix(q.Topic(), recovery.LightQueuePrefix) // which holds records of other topics, at places of its own
+	if r.Size != u.Size || string(r.Topic) != q.Topic() && !light {
+		return s.wrongUnit(q, at, "the record at %d that it points to is of topic %q and of %d bytes, not %d", u.PhysicalOffset, r.Topic, r.Size, u.Size)
+	}
 	if r.QueueOffset != at && !light { // put where there was room, or the record's own place has it too
 		if own, err := q.Get(r.QueueOffset); err == nil && own.PhysicalOffset == u.PhysicalOffset && r.QueueID == q.ID() {
-			v.Release()
-			return commitlog.Record{}, mappedfile.View{}, s.wrongUnit(q, at, "the record at %d that it points to has place %d", u.PhysicalOffset, r.QueueOffset)
+			return s.wrongUnit(q, at, "the record at %d that it points to has place %d", u.PhysicalOffset, r.QueueOffset)
 		}
 	}
-	return r, v, nil
+	return nil
 }
 
 func (s *Store) wrongUnit(q *consumequeue.Queue, at int64, format string, args ...any) error {

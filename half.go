@@ -315,7 +315,7 @@ func (e *halfEngine) passable(topic string, offset int64, err error) error {
 
 // withUnit reads the record of a queue's unit for f.
 func (s *Store) withUnit(q *consumequeue.Queue, at int64, u consumequeue.Unit, f func(*commitlog.Record)) error {
-	r, v, err := s.recordOf(q, at, u)
+	r, v, err := s.recordOf(q, at, &u)
 	if err != nil {
 		return err
 	}

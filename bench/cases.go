@@ -115,17 +115,25 @@ func storeCases(o *Options) []Case {
 	if o.Wide {
 		filled = 1_000_000
 	}
-	for _, read := range []struct {
+	type reading struct {
 		name string
 		ops  int64
 		step func(ctx context.Context, s *rocketstore.Store) func(int) error
-	}{
-		{"get/batch=32/copied=false", 32, func(ctx context.Context, s *rocketstore.Store) func(int) error { return gets(ctx, s, false) }},
-		{"get/batch=32/copied=true", 32, func(ctx context.Context, s *rocketstore.Store) func(int) error { return gets(ctx, s, true) }},
-		{"query", 1, func(ctx context.Context, s *rocketstore.Store) func(int) error {
-			return queries(ctx, s, uint64(filled))
-		}},
-	} {
+	}
+	reads := []reading{{"query", 1, func(ctx context.Context, s *rocketstore.Store) func(int) error {
+		return queries(ctx, s, uint64(filled))
+	}}}
+	for trust, name := range []string{"crc=on/decode=on", "crc=off/decode=on", "crc=off/decode=off"} {
+		for _, copied := range []bool{false, true} {
+			reads = append(reads, reading{
+				fmt.Sprintf("get/batch=32/copied=%t/%s", copied, name), 32,
+				func(ctx context.Context, s *rocketstore.Store) func(int) error {
+					return gets(ctx, s, commitlog.Trust(trust), copied)
+				},
+			})
+		}
+	}
+	for _, read := range reads {
 		cases = append(cases, Case{
 			Name: "store/op=" + read.name, Ops: read.ops, Bytes: 1 << 10,
 			open: func(ctx context.Context, dir string) (*Run, error) {
@@ -190,18 +198,18 @@ func openPuts(ctx context.Context, dir string, o *Options, p policy, body, n int
 	}, nil
 }
 
-// gets reads the queues one after the other in batches of 32, and copies the bodies out if asked.
-func gets(ctx context.Context, s *rocketstore.Store, copied bool) func(int) error {
-	sink := make([]byte, 1<<10)
-	req := rocketstore.GetRequest{Topic: "Bench", Max: 32}
+// gets reads the queues one after the other in batches of 32, and copies the records out if asked.
+func gets(ctx context.Context, s *rocketstore.Store, trust commitlog.Trust, copied bool) func(int) error {
+	var sink []byte
+	req := rocketstore.GetRequest{Topic: "Bench", Max: 32, Trust: trust}
 	return func(int) error {
 		res, err := s.Get(ctx, req)
 		if err != nil {
 			return err
 		}
-		if copied {
-			for i := range res.Records {
-				copy(sink, res.Records[i].Body)
+		for i := range res.Records {
+			if copied {
+				sink = append(sink[:0], res.Raw(i)...)
 			}
 		}
 		req.Offset = res.Next

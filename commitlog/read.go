@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
@@ -33,52 +34,131 @@ type Place struct {
 	Size   int32 // bytes; it may be wrong
 }
 
-// ReadMany is [Log.Read] for several records. It appends them to records, and to views what their slices lie in, up to
-// the first that cannot be read: Read says why. The memory of each is asked for while the one before is checked.
-func (l *Log) ReadMany(places []Place, records []Record, views []mappedfile.View) ([]Record, []mappedfile.View) {
+// Trust is what a reader believes of records without a look.
+type Trust int
+
+// The degrees of trust.
+const (
+	// TrustNothing: lengths, place and the body's CRC are checked.
+	TrustNothing Trust = iota
+	// TrustBodies leaves out the CRC: a body that was damaged is served as it is.
+	TrustBodies
+	// TrustAll leaves the log's bytes alone, as the Java store does: a record is where and as long as its place says, and
+	// nothing of it is decoded but PhysicalOffset and Size. Whatever lies there is served.
+	TrustAll
+)
+
+// ReadMany is [Log.Read] for several records, with trust in them. It appends them to records, and to views what their slices
+// lie in, up to the first that cannot be read: Read says why. A view may be one that lies in an earlier one of the
+// same call, so keep or release them from a place on.
+func (l *Log) ReadMany(places []Place, trust Trust, records []Record, views []mappedfile.View) ([]Record, []mappedfile.View) {
 	first, before := len(views), len(records)
+	views = l.viewMany(places, views)
+	n := len(views) - first
+	records = slices.Grow(records, n)[:before+n]
+	good := 0
+	if trust == TrustAll {
+		good = believe(places[:n], records[before:], views[first:])
+	} else {
+		_ = mappedfile.Guard("", func() error {
+			l.judgeMany(places[:n], trust, records[before:], views[first:], &good)
+			return nil
+		})
+	}
+	for _, v := range views[first+good:] {
+		v.Release()
+	}
+	clear(views[first+good:])
+	clear(records[before+good:])
+	return records[:before+good], views[:first+good]
+}
+
+// viewMany appends a view from each place on, up to the first that there is none of. Those in one segment are parts of one.
+func (l *Log) viewMany(places []Place, views []mappedfile.View) []mappedfile.View {
+	var run mappedfile.View
+	start := int64(0) // of run
 	for _, p := range places {
+		if at := p.Offset - start; at >= 0 && at < int64(len(run.Bytes())) {
+			views = append(views, run.From(int(at)))
+			continue
+		}
 		v, err := l.queue.ViewFrom(p.Offset)
 		if err != nil {
 			break
 		}
 		views = append(views, v)
+		run, start = v, p.Offset
 	}
-	good, touched := 0, byte(0)
-	_ = mappedfile.Guard("", func() error {
-		for i, v := range views[first:] {
-			if next := first + i + 1; next < len(views) {
-				touched |= touch(views[next].Bytes(), places[i+1].Size)
-			}
-			records = append(records, Record{})
-			if l.judge(&records[len(records)-1], v.Bytes(), places[i].Offset) != nil {
-				return nil
-			}
-			good++
-		}
-		return nil
-	})
-	runtime.KeepAlive(touched)
-	for i := first + good; i < len(views); i++ {
-		views[i].Release()
-		views[i] = mappedfile.View{}
-	}
-	return records[:before+good], views[:first+good]
+	return views
 }
 
-// touch loads a byte of each cache line of the record at the start of b. The processor does not wait for them before it goes on.
-func touch(b []byte, size int32) (all byte) {
-	const cacheLine = 64
-	b = b[:max(0, min(len(b), int(size)))]
+// believe makes the records of what their places say, and gives the number of those that the log is long enough for.
+func believe(places []Place, records []Record, views []mappedfile.View) int {
+	for i, p := range places {
+		if p.Size < MinRecordSize || int(p.Size) > len(views[i].Bytes()) {
+			return i
+		}
+		records[i] = Record{Size: p.Size, PhysicalOffset: p.Offset}
+	}
+	return len(places)
+}
+
+// judgeMany decodes records up to the first that cannot be believed, and counts them in good.
+func (l *Log) judgeMany(places []Place, trust Trust, records []Record, views []mappedfile.View, good *int) {
+	check := trust == TrustNothing && !l.opts.TrustCRC
+	fetched, all := 0, byte(0)
+	for i := range views {
+		if i == fetched {
+			fetched += fetch(places[i:], views[i:], check, &all)
+		}
+		if judge(&records[i], views[i].Bytes(), places[i].Offset, check) != nil {
+			break
+		}
+		*good++
+	}
+	runtime.KeepAlive(all)
+}
+
+// fetchAtOnce is how many bytes of records are asked for together: what a processor keeps close by.
+const fetchAtOnce = 32 << 10
+
+// fetch loads a byte of each cache line of the first records, which are some KiB from each other, and gives their number, at
+// least 1. The loads do not wait for each other, so that the memory's latency is paid once and not for each record. Without
+// bodies only the ends are loaded, where the other fields are.
+func fetch(places []Place, views []mappedfile.View, bodies bool, all *byte) int {
+	const ends = 2 * cacheLine
+	size := 0
+	for i, v := range views {
+		b := v.Bytes()
+		b = b[:max(0, min(len(b), int(places[i].Size)))]
+		if size += len(b); size > fetchAtOnce {
+			return max(i, 1) // a long record by itself is read in one direction, which needs no help
+		}
+		if bodies || len(b) <= 2*ends {
+			*all |= touch(b)
+		} else {
+			*all |= touch(b[:ends]) | touch(b[len(b)-ends:])
+		}
+	}
+	return len(views)
+}
+
+const cacheLine = 64
+
+// touch loads a byte of each cache line of b. The processor does not wait for them before it goes on.
+func touch(b []byte) (all byte) {
 	for i := 0; i < len(b); i += cacheLine {
 		all |= b[i]
+	}
+	if len(b) > 0 {
+		all |= b[len(b)-1] // b may start in the middle of a line
 	}
 	return all
 }
 
 func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
 	fault := mappedfile.Guard(v.File(), func() error {
-		err = l.judge(&r, v.Bytes(), offset)
+		err = judge(&r, v.Bytes(), offset, !l.opts.TrustCRC)
 		return nil
 	})
 	if fault != nil {
@@ -90,18 +170,17 @@ func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
 	return r, nil
 }
 
-// judge decodes the record at the start of b into r, which must be zero, and says why it is not one that can be believed at offset.
-func (l *Log) judge(r *Record, b []byte, offset int64) error {
-	if err := r.decode(b); err != nil {
+// judge decodes the record at the start of b into r and says why it is not one that can be believed at offset; check says
+// whether its body's CRC counts.
+func judge(r *Record, b []byte, offset int64, check bool) error {
+	wrongBody, err := r.decodeChecked(b, check)
+	if err != nil {
 		return err
 	}
 	if r.PhysicalOffset != offset {
 		return fmt.Errorf("%w: says %d, lies at %d", ErrPlace, r.PhysicalOffset, offset)
 	}
-	if l.opts.TrustCRC {
-		return nil
-	}
-	return r.CheckBody()
+	return wrongBody
 }
 
 // Header is what [Log.Peek] reads of a record without its variable parts.

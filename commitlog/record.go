@@ -104,13 +104,26 @@ func Decode(b []byte) (Record, error) {
 	return r, err
 }
 
-// decode is Decode into r, which must be zero: a scan decodes millions into the same variable.
+// decode is Decode into r: a scan decodes millions into the same variable.
 func (r *Record) decode(b []byte) error {
 	at, err := r.decodeHead(b)
 	if err != nil {
 		return err
 	}
 	return r.decodeTail(b, at)
+}
+
+// decodeChecked is decode that says, if asked, what is wrong with the body too. That is asked before anything behind the body is
+// read, so that memory is read in one direction, as it is fetched ahead. Without an error each field of r is set.
+func (r *Record) decodeChecked(b []byte, check bool) (wrongBody, err error) {
+	at, err := r.decodeHead(b)
+	if err != nil {
+		return nil, err
+	}
+	if check {
+		wrongBody = r.CheckBody()
+	}
+	return wrongBody, r.decodeTail(b, at)
 }
 
 // decodeHead reads all up to the end of the body, and gives that.

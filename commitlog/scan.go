@@ -111,7 +111,7 @@ func (s *Scanner) Next() bool {
 	s.rec = Record{}
 	var wrongBody error
 	if b, err = s.record(); err == nil {
-		wrongBody, err = s.decode(b)
+		wrongBody, err = s.rec.decodeChecked(b, s.CheckCRC)
 	}
 	if err != nil {
 		s.rec = Record{}
@@ -130,19 +130,6 @@ func (s *Scanner) Next() bool {
 		}
 	}
 	return true
-}
-
-// decode reads the record in b and says what is wrong with its body. That is asked before anything behind the body is read, so
-// that memory is read in one direction, as it is fetched ahead.
-func (s *Scanner) decode(b []byte) (wrongBody, err error) {
-	at, err := s.rec.decodeHead(b)
-	if err != nil {
-		return nil, err
-	}
-	if s.CheckCRC {
-		wrongBody = s.rec.CheckBody()
-	}
-	return wrongBody, s.rec.decodeTail(b, at)
 }
 
 // stop notes damage at the current position.

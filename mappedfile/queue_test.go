@@ -152,6 +152,13 @@ func TestViewsEndWhereTheDataEnds(t *testing.T) {
 			_, err := q.ViewFrom(off)
 			require.ErrorIs(t, err, mappedfile.ErrOutOfRange)
 		}
+		v, err = q.ViewFrom(0)
+		require.NoError(t, err)
+		part := v.From(3)
+		require.Equal(t, v.Bytes()[3:], part.Bytes())
+		require.Empty(t, part.File())
+		part.Release() // of nothing
+		v.Release()
 		v, err = q.ViewSegment(page)
 		require.NoError(t, err)
 		require.Len(t, v.Bytes(), page, "recovery sees the whole file")

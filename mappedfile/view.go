@@ -24,6 +24,10 @@ func (v View) Release() {
 	}
 }
 
+// From is the part of v from byte n on. It holds nothing itself: it is valid as long as v is not released, has no File, and its
+// own Release does nothing. Many pieces of one segment cost one view so.
+func (v View) From(n int) View { return View{b: v.b[n:]} }
+
 // File is the path of the file that the bytes are in.
 func (v View) File() string {
 	if v.h == nil {
