@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocketstore/rocketstore/commitlog"
+	"github.com/rocketstore/rocketstore/index"
 	"github.com/rocketstore/rocketstore/recovery"
 )
 
@@ -197,6 +198,10 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	defer s.checkMu.Unlock()
 	// Read before the syncs: the checkpoint may claim only what they covered (R-E-062).
 	offset, logics, redo := s.dispatched.Load(), s.live.StoreTime(), s.redoEnd()
+	mark, err := s.indexMark()
+	if err != nil {
+		return err
+	}
 	_, physic, err := s.log.Sync()
 	if err != nil {
 		return err
@@ -219,9 +224,17 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 			return err
 		}
 		s.checkpoint = c
-		return s.saveMarker(&recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: offset, RedoEnd: redo})
+		return s.saveMarker(&recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: offset, RedoEnd: redo, Index: mark})
 	}
 	return nil
+}
+
+// indexMark is what our note says of the last index file; nil: there is nothing to say.
+func (s *Store) indexMark() (*index.Mark, error) {
+	if s.index == nil {
+		return nil, nil
+	}
+	return s.index.Mark()
 }
 
 // redoEnd is the index behind the last unit of the redo log, 0 without one.

@@ -73,6 +73,11 @@ func (s *Store) identify() error {
 			LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, RedoEnd: h.RedoEnd,
 			SameBoot: h.Boot != "" && h.Boot == mappedfile.BootID(s.fsys),
 		}
+		if m := h.Index; m != nil {
+			if head, err := index.DecodeHeader(m.Header); err == nil {
+				s.shape.hint.Index = &index.Mark{File: m.File, Header: head, Sum: m.Sum, State: m.State}
+			}
+		}
 	}
 	return s.refuseForeign(id)
 }
@@ -196,6 +201,9 @@ func (s *Store) saveMarker(h *recovery.Hint) error {
 	m.Clean = &config.CleanStop{
 		LogEnd: h.LogEnd, LastRecord: h.LastRecord, Fingerprint: h.Fingerprint, Dispatched: h.Dispatched, RedoEnd: h.RedoEnd,
 		Boot: mappedfile.BootID(s.fsys),
+	}
+	if x := h.Index; x != nil {
+		m.Clean.Index = &config.IndexMark{File: x.File, Header: x.Header.AppendTo(nil), Sum: x.Sum, State: x.State}
 	}
 	return config.SaveMarker[mappedfile.File](s.fsys, m)
 }

@@ -168,6 +168,9 @@ func (s *Store) open(ctx context.Context) error {
 	s.dispatched.Store(live.Offset())
 	// What recovery replayed is durable, so our note may say so.
 	begun := &recovery.Hint{LogEnd: -1, LastRecord: -1, Dispatched: live.Offset(), RedoEnd: s.redoEnd()}
+	if begun.Index, err = s.resumedMark(parts.Hint); err != nil {
+		return err
+	}
 	// The note goes before the folders of a state table, which alone would show a store of 3.1.
 	if err := errors.Join(s.resumeIdle(), s.saveMarker(begun), s.startEngine()); err != nil {
 		return err
@@ -175,6 +178,16 @@ func (s *Store) open(ctx context.Context) error {
 	s.lowerDelayProgress()
 	s.start()
 	return nil
+}
+
+// resumedMark is what our note says of the last index file when the store has just been opened. When it is believed as we left
+// it, none of that file is read for it.
+func (s *Store) resumedMark(h *recovery.Hint) (*index.Mark, error) {
+	if s.index != nil && s.report.Trusted {
+		s.index.Resume(h.Index)
+		return h.Index, nil
+	}
+	return s.indexMark()
 }
 
 // takeLock takes the writer's lock and writes what RocketMQ writes into the file.
@@ -360,9 +373,13 @@ func (s *Store) settle(ctx context.Context) error {
 	if err := errors.Join(s.Checkpoint(ctx), s.saveConfig(), s.forgetIdle()); err != nil {
 		return err
 	}
+	mark, err := s.indexMark() // the checkpoint has synced it
+	if err != nil {
+		return err
+	}
 	_, end := s.log.Bounds()
 	return s.saveMarker(&recovery.Hint{
-		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, RedoEnd: s.redoEnd(),
+		LogEnd: end, LastRecord: s.lastRecord(), Dispatched: end, RedoEnd: s.redoEnd(), Index: mark,
 		Fingerprint: recovery.Fingerprint(s.queues, s.index, s.tx),
 	})
 }

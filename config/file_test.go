@@ -312,7 +312,7 @@ func TestMarkerComesBack(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	want := &config.Marker{
 		Dialect: "4.9", TransactionEngine: "half topic", SegmentSize: 65536, QueueSegmentSize: 1000, IndexSlots: 50, IndexEntries: 40,
-		Clean: &config.CleanStop{LogEnd: 1 << 40, LastRecord: 77, Fingerprint: 1<<64 - 1, Dispatched: -1},
+		Clean: &config.CleanStop{LogEnd: 1 << 40, LastRecord: 77, Fingerprint: 1<<64 - 1, Dispatched: -1, Index: &config.IndexMark{File: "20261130163057383", Header: make([]byte, 40), Sum: 1<<64 - 2, State: []byte{1, 2}}},
 	}
 	require.NoError(t, config.SaveMarker[mappedfile.File](fsys, want))
 	got, err := config.LoadMarker[mappedfile.File](fsys)

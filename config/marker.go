@@ -28,12 +28,22 @@ type Marker struct {
 
 // CleanStop is what we note of our last clean stop and our last checkpoint. Offsets are physical, -1 for none.
 type CleanStop struct {
-	LogEnd      int64  `json:"logEnd"`
-	LastRecord  int64  `json:"lastRecord"`
-	Fingerprint uint64 `json:"fingerprint,string"`
-	Dispatched  int64  `json:"dispatched"`
-	RedoEnd     int64  `json:"redoEnd,omitempty"` // a unit's index, not an offset
-	Boot        string `json:"boot,omitempty"`    // the run of the system, as mappedfile.BootID names it
+	LogEnd      int64      `json:"logEnd"`
+	LastRecord  int64      `json:"lastRecord"`
+	Fingerprint uint64     `json:"fingerprint,string"`
+	Dispatched  int64      `json:"dispatched"`
+	RedoEnd     int64      `json:"redoEnd,omitempty"` // a unit's index, not an offset
+	Boot        string     `json:"boot,omitempty"`    // the run of the system, as mappedfile.BootID names it
+	Index       *IndexMark `json:"index,omitempty"`
+}
+
+// IndexMark is how much of the last index file was durable then: the file's name, its header of 40 bytes, an xxhash64 of its
+// entries, and a state of that hash from which to go on.
+type IndexMark struct {
+	File   string `json:"file"`
+	Header []byte `json:"header"`
+	Sum    uint64 `json:"sum,string"`
+	State  []byte `json:"state"`
 }
 
 // LoadMarker reads the note of a store directory. It matches fs.ErrNotExist when there is none, or none that can be read: it

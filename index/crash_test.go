@@ -44,8 +44,14 @@ func randomLog(rng *rand.Rand, n int) []index.Keys {
 	return log
 }
 
-// run puts the log until the power fails and gives the index time that a checkpoint would have by then.
-func run(t *testing.T, fsys mappedfile.FS, log []index.Keys, rng *rand.Rand) (checkpoint int64) {
+// noted is what a checkpoint would say by then, and our note beside it.
+type noted struct {
+	indexTime int64
+	mark      *index.Mark
+}
+
+// run puts the log until the power fails and gives what was noted by then.
+func run(t *testing.T, fsys mappedfile.FS, log []index.Keys, rng *rand.Rand) (last noted) {
 	t.Helper()
 	x, err := index.Open(fsys, "index", &index.Options{Slots: crashShape.Slots, Entries: crashShape.Entries})
 	require.NoError(t, err)
@@ -53,27 +59,50 @@ func run(t *testing.T, fsys mappedfile.FS, log []index.Keys, rng *rand.Rand) (ch
 	for _, k := range log {
 		err := x.Put(k)
 		if err == nil && rng.IntN(40) == 0 {
-			err = x.Sync()
-			checkpoint = x.FullThrough()
+			mark, failed := x.Mark()
+			require.NoError(t, failed)
+			if err = x.Sync(); err == nil {
+				last = noted{x.FullThrough(), mark}
+			}
 		}
 		if err != nil {
 			require.ErrorIs(t, err, crashfs.ErrCrashed)
 			break
 		}
 	}
-	return checkpoint
+	return last
 }
 
+// kind is how a recovery goes about it.
+type kind int
+
+const (
+	keepAll    kind = iota // torn files too
+	dropTorn               // those that the checkpoint does not prove to be whole
+	takeUpTorn             // but the last file is taken up where the note proves it
+)
+
 // recoverIndex makes the index whole again as recovery does, and gives its files.
-func recoverIndex(fsys mappedfile.FS, log []index.Keys, checkpoint int64, drop bool) ([]index.FileInfo, error) {
+func recoverIndex(fsys mappedfile.FS, log []index.Keys, last noted, how kind) ([]index.FileInfo, error) {
 	x, err := index.Open(fsys, "index", &index.Options{Slots: crashShape.Slots, Entries: crashShape.Entries})
 	if err != nil {
 		return nil, err
 	}
-	if drop {
-		_, err = x.DropAfterTime(checkpoint)
+	keep, proof := index.Synced(x.Files(), last.indexTime), (*index.Proof)(nil)
+	if how == takeUpTorn && last.mark != nil {
+		if proof, err = x.Prove(last.mark); err != nil || proof == nil {
+			return nil, errors.Join(errors.New("the note does not hold"), err)
+		}
+		keep = 1 + slices.IndexFunc(x.Files(), func(f index.FileInfo) bool { return f.Name == last.mark.File })
+	}
+	if how != keepAll {
+		_, err = x.DropTail(keep)
 	}
 	from, dropped := x.DroppedFrom()
+	if proof != nil {
+		err = errors.Join(err, x.TakeUp(proof))
+		from, dropped = last.mark.Header.EndOffset, true
+	}
 	if !dropped {
 		from = x.EndOffset()
 	}
@@ -87,9 +116,9 @@ func recoverIndex(fsys mappedfile.FS, log []index.Keys, checkpoint int64, drop b
 }
 
 // lost compares a recovered index with one that was never interrupted.
-func lost(t *testing.T, fsys, whole mappedfile.FS, log []index.Keys, checkpoint int64, drop bool) string {
+func lost(t *testing.T, fsys, whole mappedfile.FS, log []index.Keys, last noted, how kind) string {
 	t.Helper()
-	if _, err := recoverIndex(fsys, log, checkpoint, drop); err != nil {
+	if _, err := recoverIndex(fsys, log, last, how); err != nil {
 		return err.Error()
 	}
 	if a, b := names(t, fsys), names(t, whole); !slices.Equal(a, b) {
@@ -104,7 +133,7 @@ func lost(t *testing.T, fsys, whole mappedfile.FS, log []index.Keys, checkpoint 
 }
 
 // losses cuts the power at many moments and gives what was lost first.
-func losses(t *testing.T, drop bool, prepare func(*crashfs.FS)) (found string, images int) {
+func losses(t *testing.T, how kind, prepare func(*crashfs.FS)) (found string, images int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	log := randomLog(rng, 600)
@@ -116,11 +145,11 @@ func losses(t *testing.T, drop bool, prepare func(*crashfs.FS)) (found string, i
 		fsys := crashfs.New(memfs.New())
 		prepare(fsys)
 		fsys.CrashAfter(step)
-		checkpoint := run(t, fsys, log, rand.New(rand.NewPCG(*seed, 2)))
+		last := run(t, fsys, log, rand.New(rand.NewPCG(*seed, 2)))
 		snapshot := fsys.Snapshot()
 		for image := range uint64(6) {
 			images++
-			if text := lost(t, snapshot.Image(image+uint64(step)*(image/2)), whole, log, checkpoint, drop); text != "" {
+			if text := lost(t, snapshot.Image(image+uint64(step)*(image/2)), whole, log, last, how); text != "" {
 				return fmt.Sprintf("seed %d, step %d, image %d: %s", *seed, step, image, text), images
 			}
 		}
@@ -131,9 +160,11 @@ func losses(t *testing.T, drop bool, prepare func(*crashfs.FS)) (found string, i
 // R-E-058, R-E-066: after a power cut at any moment, dropping and a replay from where the index says give the files of a
 // run without a cut: every key is there, none twice.
 func TestPowerCutsLoseNoKey(t *testing.T) {
-	found, images := losses(t, true, func(*crashfs.FS) {})
-	require.Empty(t, found)
-	require.Greater(t, images, 200)
+	for _, how := range []kind{dropTorn, takeUpTorn} {
+		found, images := losses(t, how, func(*crashfs.FS) {})
+		require.Empty(t, found)
+		require.Greater(t, images, 200)
+	}
 }
 
 // The same test sees when files are kept that may be torn, and when a sync is left out.
@@ -146,12 +177,14 @@ func TestPowerCutTestSeesPlantedBugs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, _ := losses(t, true, bug)
-			require.NotEmpty(t, found)
+			for _, how := range []kind{dropTorn, takeUpTorn} {
+				found, _ := losses(t, how, bug)
+				require.NotEmpty(t, found)
+			}
 		})
 	}
 	t.Run("torn files kept", func(t *testing.T) {
-		found, _ := losses(t, false, func(*crashfs.FS) {})
+		found, _ := losses(t, keepAll, func(*crashfs.FS) {})
 		require.NotEmpty(t, found)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
@@ -32,6 +34,10 @@ type file struct {
 	dirty              bool  // something was written since the last sync
 	dirtyFrom, dirtyTo int64 // and these bytes of entries were
 	durable            bool  // full and synced as such
+
+	// Of the first summed entries, for the next mark; Index.syncMu guards both.
+	sum    xxhash.Digest
+	summed int32
 }
 
 // openFile opens a file that is there. A size other than that of the shape is a [*mappedfile.CorruptError] that names both; an

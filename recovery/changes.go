@@ -72,6 +72,8 @@ func (d *Decision) Changes(ctx context.Context, p *Parts) ([]Change, error) {
 		add(IndexDir, "its files are removed")
 	case d.indexFrom < d.LogEnd:
 		add(IndexDir, "made again from physical offset %d on", d.indexFrom)
+	case d.indexProof != nil && d.indexProof.Changed:
+		add(IndexDir, "ends again where our last checkpoint left it, at physical offset %d", d.indexProof.Header.EndOffset)
 	}
 	if p.Tx == nil {
 		return changes, err

@@ -29,12 +29,13 @@ const (
 
 // Hint is what we noted at our own last clean stop, and at the last checkpoint.
 type Hint struct {
-	LogEnd      int64  // where the log ended
-	LastRecord  int64  // physical offset of the last record, -1 none
-	Fingerprint uint64 // of all queues' ends and the index, see [Fingerprint]
-	Dispatched  int64  // log and all derived structures were durable up to here
-	RedoEnd     int64  // index behind the last unit of the redo log that was durable then, 0: not known
-	SameBoot    bool   // the system has run without a break since, so a power cut has taken nothing
+	LogEnd      int64       // where the log ended
+	LastRecord  int64       // physical offset of the last record, -1 none
+	Fingerprint uint64      // of all queues' ends and the index, see [Fingerprint]
+	Dispatched  int64       // log and all derived structures were durable up to here
+	RedoEnd     int64       // index behind the last unit of the redo log that was durable then, 0: not known
+	SameBoot    bool        // the system has run without a break since, so a power cut has taken nothing
+	Index       *index.Mark // what was durable of the last index file, nil: not known
 }
 
 // Parts are the pieces of one store, opened but not recovered.
@@ -108,12 +109,13 @@ type Decision struct {
 	replayFrom   int64
 	lastTime     int64
 	queues       []queuePlan
-	indexFrom    int64 // records from here on go into the index
-	indexKeep    int   // of the oldest index files; later ones are dropped
-	redoCut      int64 // units of the redo log from this index on are cut
-	redoLacks    bool  // the replay adds units to it
-	remakeStates bool  // the state table is made again
-	early        bool  // the replay begins before what the checkpoint vouches for
+	indexFrom    int64        // records from here on go into the index
+	indexKeep    int          // of the oldest index files; later ones are dropped
+	indexProof   *index.Proof // of the last of them, which ends there; nil: as it is
+	redoCut      int64        // units of the redo log from this index on are cut
+	redoLacks    bool         // the replay adds units to it
+	remakeStates bool         // the state table is made again
+	early        bool         // the replay begins before what the checkpoint vouches for
 	anew         bool
 	missing      []Change // queues that the replay adds to
 	readable     int64    // behind the last record that can be read, damage or not
@@ -150,6 +152,7 @@ type planner struct {
 	ends      map[*consumequeue.Queue]int64 // see foundEnd
 	fits      map[index.Header]bool         // see indexFits
 	unindexed int64                         // of lookBetweenIndexFiles, -1 none
+	proof     *index.Proof                  // of the index file that is taken up where our last checkpoint left it, nil none
 	changed   bool                          // since our own clean stop, though the log is as it was
 }
 
@@ -187,13 +190,16 @@ func (p *planner) decide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.proveIndex(); err != nil {
+		return err
+	}
 	p.lookBetweenIndexFiles(start)
 	for {
 		p.w = newWalk(p.Log, p.Derive)
 		p.w.taken, p.w.skip, p.w.unclean = p.taken, p.opts.OnDamage == Skip, p.Unclean
 		p.w.badBlanks = p.badBlanks
 		if p.Index != nil {
-			p.w.index = p.Index.Files()
+			p.w.index = p.indexFiles()
 		}
 		if p.replay && p.Tx == nil { // the state table wants more of a record than is kept
 			p.w.keep = newKeeper(p.Index, p.opts.ReplayMemory)

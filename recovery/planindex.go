@@ -11,7 +11,7 @@ func (p *planner) indexNeeds(start int64) (int64, string) {
 	if p.Index == nil {
 		return -1, ""
 	}
-	files := p.Index.Files()
+	files := p.indexFiles()
 	keep := p.indexKeeps(files)
 	switch {
 	case keep < len(files):
@@ -45,7 +45,7 @@ func (p *planner) indexNeeds(start int64) (int64, string) {
 // whole, and never one that knows records behind the end of the log.
 func (p *planner) indexKeeps(files []index.FileInfo) int {
 	keep := len(files)
-	if p.Unclean {
+	if p.Unclean && p.proof == nil {
 		keep = index.Synced(files, p.Checkpoint.Index)
 	}
 	for i, f := range files[:keep] {
@@ -54,6 +54,34 @@ func (p *planner) indexKeeps(files []index.FileInfo) int {
 		}
 	}
 	return keep
+}
+
+// proveIndex looks, after an unclean stop, whether there is the file of which our note says how much was durable, and whether it
+// is as the note says: then only what came later is put into it again. Those before it were full, and durable as well.
+func (p *planner) proveIndex() (err error) {
+	if p.Index == nil || !p.Unclean || p.Hint == nil || p.Hint.Index == nil {
+		return nil
+	}
+	for _, f := range p.Index.Files() {
+		if f.Name == p.Hint.Index.File {
+			p.proof, err = p.Index.Prove(p.Hint.Index)
+		}
+		if f.Name == p.Hint.Index.File || f.Damaged != nil || f.Header.IndexCount < f.Entries {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexFiles are the index files, up to the one that is taken up where our note says, which ends there.
+func (p *planner) indexFiles() []index.FileInfo {
+	files := p.Index.Files()
+	if p.proof == nil {
+		return files
+	}
+	i := slices.IndexFunc(files, func(f index.FileInfo) bool { return f.Name == p.proof.File })
+	files[i].Header = p.proof.Header
+	return files[:i+1]
 }
 
 // indexFits says whether the first and the last record that an index file holds are where its header says, as far as the log
@@ -89,7 +117,7 @@ func (p *planner) lookBetweenIndexFiles(start int64) {
 		return
 	}
 	from, budget := p.d.LogStart, max(p.opts.VerifyBytes, leastLook)
-	for _, f := range p.Index.Files() {
+	for _, f := range p.indexFiles() {
 		if f.Damaged != nil || f.Header.Keys() == 0 {
 			return // it will be dropped
 		}
@@ -143,7 +171,10 @@ func (p *planner) indexCut() int64 {
 func (p *planner) planIndex() {
 	p.d.indexFrom = p.d.LogEnd
 	if p.Index != nil {
-		p.d.indexKeep = p.indexKeeps(p.Index.Files())
+		p.d.indexKeep = p.indexKeeps(p.indexFiles())
+		if p.proof != nil && p.d.indexKeep == len(p.indexFiles()) {
+			p.d.indexProof = p.proof
+		}
 	}
 	from, why := p.indexNeeds(p.d.Start)
 	if from < 0 {

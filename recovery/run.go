@@ -141,7 +141,11 @@ func (r *runner) cut() error {
 	if r.Index == nil {
 		return nil
 	}
-	_, err := r.Index.DropTail(r.d.indexKeep)
+	if _, err := r.Index.DropTail(r.d.indexKeep); err != nil || r.d.indexProof == nil {
+		return err
+	}
+	err := r.Index.TakeUp(r.d.indexProof)
+	r.d.indexProof = nil // it is large
 	return err
 }
 
