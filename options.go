@@ -63,7 +63,8 @@ type Options struct {
 	// FlushEvery bounds what a power cut may lose under SyncInterval. Default: the dialect's, 500 ms or 1 s.
 	FlushEvery time.Duration
 	// Write is the way bytes reach the commit log's files. Default mappedfile.Mapped, and under commitlog.SyncGroup
-	// mappedfile.Pwrite, of which a sync costs less (docs/performance.md). Readers map the files in either case.
+	// mappedfile.Pwrite, of which a sync costs less (docs/performance.md); puts that wait for one sync are then written together,
+	// just before it. Readers map the files in either case.
 	Write mappedfile.WriteMode
 	// Sparse leaves the commit log's segments without reserved blocks, but for a step ahead of writing.
 	Sparse bool

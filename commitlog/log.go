@@ -45,6 +45,8 @@ type Log struct {
 	queue *mappedfile.Queue
 	group *group
 	grown chan struct{} // one place: something was appended since it was last taken
+	// gathers: appends that wait leave their bytes in a buffer of the queue, which the sync that they wait for writes at once.
+	gathers bool
 
 	appendMu sync.Mutex // held by Append, Truncate and the roll to a new segment
 	lastTime int64      // guarded by appendMu: store time of the last record appended, 0 before the first
@@ -63,7 +65,10 @@ func Open(fsys mappedfile.FS, o *Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{opts: opts, grown: make(chan struct{}, 1)}
+	l := &Log{opts: opts, grown: make(chan struct{}, 1), gathers: opts.Sync == SyncGroup && opts.Write == mappedfile.Pwrite}
+	if l.gathers {
+		opts.Write = mappedfile.Staged
+	}
 	q, err := mappedfile.Open(fsys, opts.Dir, &mappedfile.Options{
 		SegmentSize: opts.SegmentSize, ReadOnly: opts.ReadOnly, Reserve: opts.Reserve, Ahead: !opts.NoAhead, Populate: opts.Populate, ZeroAhead: opts.ZeroAhead,
 		Mode: opts.Write, Committed: l.signalGrown, Budget: opts.Budget, FileMode: opts.FileMode, DirMode: opts.DirMode, Logger: opts.Logger,
@@ -163,11 +168,25 @@ func (l *Log) Append(ctx context.Context, run []byte, seq Sequence, wait bool) (
 	if err != nil {
 		return Result{}, err
 	}
-	l.signalGrown()
+	if err := l.arrive(wait); err != nil {
+		return Result{}, err
+	}
 	if wait {
 		err = l.Wait(ctx, res.PhysicalOffset+int64(res.Size))
 	}
 	return res, err
+}
+
+// arrive is called behind each append: the dispatcher has work, and what nobody waits for has to be in the file, where the
+// death of the process does not reach it.
+func (l *Log) arrive(waits bool) error {
+	switch {
+	case !l.gathers:
+		l.signalGrown()
+	case !waits:
+		return l.queue.Commit()
+	}
+	return nil
 }
 
 func (l *Log) append(run []byte, seq Sequence) (Result, error) {
@@ -204,7 +223,13 @@ func (l *Log) Wait(ctx context.Context, upTo int64) error {
 	if l.opts.Sync != SyncGroup {
 		return nil
 	}
-	return l.group.Wait(ctx, upTo, l.opts.SyncTimeout)
+	err := l.group.Wait(ctx, upTo, l.opts.SyncTimeout)
+	if err != nil && l.gathers { // who gives up has stored it all the same
+		if err := l.queue.Commit(); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // refused says why nothing is appended, if so. The caller holds appendMu.
@@ -259,10 +284,12 @@ func (l *Log) AppendRaw(ctx context.Context, offset int64, b []byte, wait bool) 
 	l.appendMu.Lock()
 	err := l.appendRaw(offset, b)
 	l.appendMu.Unlock()
+	if err == nil {
+		err = l.arrive(wait)
+	}
 	if err != nil {
 		return err
 	}
-	l.signalGrown()
 	if wait {
 		return l.Wait(ctx, offset+int64(len(b)))
 	}

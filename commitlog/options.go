@@ -40,7 +40,8 @@ type Options struct {
 	FlushThorough time.Duration
 	// SyncTimeout bounds the wait of each append under SyncGroup for its sync. Default 5 s. Java: syncFlushTimeout.
 	SyncTimeout time.Duration
-	// Write is the way bytes reach the file. Default mappedfile.Mapped.
+	// Write is the way bytes reach the file. Default mappedfile.Mapped. With mappedfile.Pwrite and SyncGroup appends that wait for
+	// one sync are written by one write, just before it; readers see them then.
 	Write mappedfile.WriteMode
 	// Reserve is how a segment's blocks are reserved. Default: the whole segment, when it is made.
 	Reserve mappedfile.Reserve

@@ -87,6 +87,9 @@ func (q *Queue) Commit() error {
 	}
 	st := &q.stage
 	st.wait()
+	if err := q.failure(); err != nil { // of the Commit that was waited for, which may have had bytes of the caller
+		return err
+	}
 	if len(st.b) == 0 {
 		return nil
 	}
