@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"slices"
 
+	"github.com/rocketstore/rocketstore/internal/prefetch"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -103,57 +103,43 @@ func believe(places []Place, records []Record, views []mappedfile.View) int {
 	return len(places)
 }
 
-// judgeMany decodes records up to the first that cannot be believed, and counts them in good.
+// fetchAhead is how many bytes of the records that come next are asked for while one is checked, at most as many of one record:
+// the rest of a long one is read in one direction, which the processor sees by itself.
+const fetchAhead = 4 << 10
+
+// judgeMany decodes records up to the first that cannot be believed, and counts them in good. The records of a queue lie some
+// KiB from each other, so the memory of those that come next is asked for before it is read.
 func (l *Log) judgeMany(places []Place, trust Trust, records []Record, views []mappedfile.View, good *int) {
 	check := trust == TrustNothing && !l.opts.TrustCRC
-	fetched, all := 0, byte(0)
+	asked, ahead := 0, 0 // records asked for; bytes of those that were not checked yet
 	for i := range views {
-		if i == fetched {
-			fetched += fetch(places[i:], views[i:], check, &all)
+		for ; asked < len(views) && (asked <= i || ahead < fetchAhead); asked++ {
+			ahead += fetch(views[asked].Bytes(), places[asked].Size, check)
 		}
 		if judge(&records[i], views[i].Bytes(), places[i].Offset, check) != nil {
-			break
+			return
 		}
 		*good++
+		ahead -= fetchedOf(views[i].Bytes(), places[i].Size)
 	}
-	runtime.KeepAlive(all)
 }
 
-// fetchAtOnce is how many bytes of records are asked for together: what a processor keeps close by.
-const fetchAtOnce = 32 << 10
+// fetchedOf is how many bytes are asked for of a record of a size, which may be wrong, that lies at the start of b.
+func fetchedOf(b []byte, size int32) int { return max(0, min(len(b), int(size), fetchAhead)) }
 
-// fetch loads a byte of each cache line of the first records, which are some KiB from each other, and gives their number, at
-// least 1. The loads do not wait for each other, so that the memory's latency is paid once and not for each record. Without
-// bodies only the ends are loaded, where the other fields are.
-func fetch(places []Place, views []mappedfile.View, bodies bool, all *byte) int {
-	const ends = 2 * cacheLine
-	size := 0
-	for i, v := range views {
-		b := v.Bytes()
-		b = b[:max(0, min(len(b), int(places[i].Size)))]
-		if size += len(b); size > fetchAtOnce {
-			return max(i, 1) // a long record by itself is read in one direction, which needs no help
+// fetch asks for the bytes of a record, or only for its ends, where all but the body is, and gives their number.
+func fetch(b []byte, size int32, body bool) int {
+	const ends = 128
+	n := fetchedOf(b, size)
+	if !body && n > 2*ends {
+		prefetch.Bytes(b[:ends])
+		if whole := int(size); whole <= len(b) {
+			prefetch.Bytes(b[whole-ends : whole])
 		}
-		if bodies || len(b) <= 2*ends {
-			*all |= touch(b)
-		} else {
-			*all |= touch(b[:ends]) | touch(b[len(b)-ends:])
-		}
+		return n
 	}
-	return len(views)
-}
-
-const cacheLine = 64
-
-// touch loads a byte of each cache line of b. The processor does not wait for them before it goes on.
-func touch(b []byte) (all byte) {
-	for i := 0; i < len(b); i += cacheLine {
-		all |= b[i]
-	}
-	if len(b) > 0 {
-		all |= b[len(b)-1] // b may start in the middle of a line
-	}
-	return all
+	prefetch.Bytes(b[:n])
+	return n
 }
 
 func (l *Log) decode(v mappedfile.View, offset int64) (r Record, err error) {
