@@ -24,21 +24,65 @@ type Entry struct {
 // is impossible it yields a [*mappedfile.CorruptError] that names file and stops; an error of reading is yielded as it is.
 func Scan(file string, base int64, r io.ReaderAt, size int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		w := window{file: file, src: r, size: size}
-		for pos := int64(0); pos < size; pos += UnitSize {
-			e := Entry{Index: (base + pos) / UnitSize}
-			b, err := w.unit(pos, UnitSize)
-			if err == nil && b == nil {
-				return
-			}
-			if err == nil {
-				if e.Unit = decode(b); !e.Valid() {
-					err = w.corrupt(pos, fmt.Errorf("%w: offset %d, size %d", errUnit, e.PhysicalOffset, e.Size))
+		next := base / UnitSize
+		for many, err := range ScanMany(file, base, r, size, scanMany) {
+			for i, e := range many {
+				var bad error
+				if i == len(many)-1 {
+					bad = err
 				}
+				if !yield(e, bad) {
+					return
+				}
+				next = e.Index + 1
 			}
-			if !yield(e, err) || err != nil {
+			if len(many) == 0 {
+				yield(Entry{Index: next}, err)
+			}
+		}
+	}
+}
+
+// scanMany is how many units Scan decodes at a time.
+const scanMany = 64
+
+// ScanMany is Scan for those who go through millions of units: it yields up to n at a time, which are valid until the next
+// ones. The error is that of the last of them, or, when there are none, one of reading; it ends the scan.
+func ScanMany(file string, base int64, r io.ReaderAt, size int64, n int) iter.Seq2[[]Entry, error] {
+	return func(yield func([]Entry, error) bool) {
+		w := window{file: file, src: r, size: size}
+		many := make([]Entry, 0, max(n, 1))
+		for pos := int64(0); pos < size; {
+			b, err := w.unit(pos, UnitSize)
+			if err != nil {
+				if len(many) == 0 || yield(many, nil) {
+					yield(nil, err)
+				}
 				return
 			}
+			if b == nil {
+				break
+			}
+			for b = w.buf[pos-w.at:]; len(b) >= UnitSize; b = b[UnitSize:] {
+				e := Entry{Index: (base + pos) / UnitSize, Unit: decode(b)}
+				if e.Unit == (Unit{}) {
+					break // unit says so again
+				}
+				if !e.Valid() {
+					yield(append(many, e), w.corrupt(pos, fmt.Errorf("%w: offset %d, size %d", errUnit, e.PhysicalOffset, e.Size)))
+					return
+				}
+				if many = append(many, e); len(many) == cap(many) {
+					if !yield(many, nil) {
+						return
+					}
+					many = many[:0]
+				}
+				pos += UnitSize
+			}
+		}
+		if len(many) > 0 {
+			yield(many, nil)
 		}
 	}
 }

@@ -161,3 +161,34 @@ func TestScanExtYieldsUnitsAndTheEndMark(t *testing.T) {
 	require.Len(t, got, 2)
 	require.ErrorContains(t, err, scanned+": offset 43: too few bytes: an extension unit has at least 20, there are 2")
 }
+
+// Many at a time are the same units as one by one, whatever ends them.
+func TestScanManyGivesWhatScanDoes(t *testing.T) {
+	good := units(unit(0, 91), consumequeue.Filler(), unit(91, 92), unit(200, 93), unit(300, 1))
+	for name, b := range map[string][]byte{
+		"all good":        good,
+		"none":            nil,
+		"zeros behind":    append(bytes.Clone(good), make([]byte, 60)...),
+		"an impossible":   append(bytes.Clone(good), units(unit(-4, 3), unit(400, 5))...),
+		"the last is cut": good[:len(good)-7],
+	} {
+		one, oneErr := drain(consumequeue.Scan(scanned, 2000, bytes.NewReader(b), int64(len(b))))
+		for n := range 7 {
+			var many []consumequeue.Entry
+			var manyErr error
+			for batch, err := range consumequeue.ScanMany(scanned, 2000, bytes.NewReader(b), int64(len(b)), n) {
+				require.LessOrEqual(t, len(batch), max(n, 1), name)
+				if manyErr = err; err != nil && len(batch) > 0 {
+					batch = batch[:len(batch)-1]
+				}
+				many = append(many, batch...)
+			}
+			require.Equal(t, one, many, name)
+			require.Equal(t, oneErr, manyErr, name)
+		}
+	}
+	for _, err := range consumequeue.ScanMany(scanned, 2000, bytes.NewReader(good), int64(len(good)), 2) {
+		require.NoError(t, err)
+		break // a caller may want no more
+	}
+}

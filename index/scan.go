@@ -127,18 +127,52 @@ func (d *Dump) Slots() iter.Seq2[SlotValue, error] {
 // them. One that cannot be believed comes with a [*mappedfile.CorruptError], and the scan goes on. An error of reading ends it.
 func (d *Dump) Entries() iter.Seq2[Numbered, error] {
 	return func(yield func(Numbered, error) bool) {
-		number, from := int32(0), d.Shape.entryPos(1)
-		err := d.each(from, from+int64(d.last())*EntrySize, EntrySize, func(at int64, b []byte) bool {
-			number++
-			e := Numbered{number, decodeEntry(b)}
-			err := e.Check(number)
-			if err != nil {
-				err = d.corrupt(at, err)
+		for batch, err := range d.EntryBatches(entryBatch) {
+			for i, e := range batch {
+				var bad error
+				if i == len(batch)-1 {
+					bad = err
+				}
+				if !yield(e, bad) {
+					return
+				}
 			}
-			return yield(e, err)
+			if len(batch) == 0 {
+				yield(Numbered{}, err)
+			}
+		}
+	}
+}
+
+// entryBatch is how many entries Entries decodes at a time.
+const entryBatch = 64
+
+// EntryBatches is Entries for those who go through millions: it yields up to n at a time. The error is that of the last
+// entry of a batch, or, with an empty batch, one of reading. A batch is valid until the next.
+func (d *Dump) EntryBatches(n int) iter.Seq2[[]Numbered, error] {
+	return func(yield func([]Numbered, error) bool) {
+		batch := make([]Numbered, 0, max(n, 1))
+		number, last, from := int32(0), d.last(), d.Shape.entryPos(1)
+		err := d.windows(from, from+int64(last)*EntrySize, func(at int64, b []byte) bool {
+			for ; len(b) > 0; at, b = at+EntrySize, b[EntrySize:] {
+				number++
+				e := Numbered{number, decodeEntry(b)}
+				err := e.Check(number)
+				if err != nil {
+					err = d.corrupt(at, err)
+				}
+				batch = append(batch, e)
+				if err != nil || len(batch) == cap(batch) || number == last {
+					if !yield(batch, err) {
+						return false
+					}
+					batch = batch[:0]
+				}
+			}
+			return true
 		})
-		if err != nil {
-			yield(Numbered{}, err)
+		if err != nil && (len(batch) == 0 || yield(batch, nil)) {
+			yield(nil, err)
 		}
 	}
 }

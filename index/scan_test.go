@@ -42,6 +42,44 @@ func TestScanGoesOnBehindDamage(t *testing.T) {
 	requireCorrupt(t, bad[1], "index/f", 44, "slot 1 begins with entry 70 of 6")
 }
 
+// Batches hold the same entries as Entries, and end with each that cannot be believed.
+func TestEntryBatchesGiveWhatEntriesDo(t *testing.T) {
+	shape := index.Shape{Slots: 3, Entries: 9}
+	b := filledFile(t, shape, nil, 0, 7)
+	copy(b[40+3*4+20*4:], index.Entry{PhysicalOffset: -1}.AppendTo(nil))
+	for _, end := range []int{len(b), 40 + 3*4 + 20*6} {
+		d, err := index.ScanFile("index/f", bytes.NewReader(b[:end]), int64(len(b)), 3)
+		require.NoError(t, err)
+		var entries []index.Numbered
+		var wrong []error
+		for e, err := range d.Entries() {
+			if e.Number > 0 {
+				entries = append(entries, e)
+			}
+			if err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+		for n := range 9 {
+			var batched []index.Numbered
+			var bad []error
+			for batch, err := range d.EntryBatches(n) {
+				require.LessOrEqual(t, len(batch), max(n, 1))
+				batched = append(batched, batch...)
+				if err != nil {
+					bad = append(bad, err)
+				}
+			}
+			require.Equal(t, entries, batched)
+			require.Equal(t, wrong, bad)
+		}
+		for _, err := range d.EntryBatches(2) {
+			require.NoError(t, err)
+			break
+		}
+	}
+}
+
 func TestScanStopsWhenTheCallerDoes(t *testing.T) {
 	d := dump(t, filledFile(t, index.Shape{Slots: 3, Entries: 9}, nil, 0, 6), 3)
 	for e, err := range d.Entries() {

@@ -16,7 +16,10 @@ func (c *checkIndex) chain(i *indexItem, hash int32) {
 	if f.newest == nil {
 		return
 	}
-	slot := index.Slot(hash, f.shape.Slots)
+	slot := i.slot
+	if hash != i.KeyHash {
+		slot = index.Slot(hash, f.shape.Slots)
+	}
 	if i.Previous != f.newest[slot] {
 		c.report(Finding{
 			Kind: BadIndex, Severity: Error, File: f.name, Offset: f.pos(i.number) + 16,

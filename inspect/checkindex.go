@@ -21,7 +21,8 @@ type checkIndex struct {
 	unread  bool // a file could not be read, so that nothing is known of keys without an entry
 	// missing, before and behind are stretches of records without entries: between others, before all, behind all.
 	missing, before, behind *keysMissing
-	want                    []int32 // key hashes of the present record
+	want                    []int32 // key hashes of the present record that have no entry yet
+	wanted                  []int32 // all of them
 	present                 *LogRecord
 	warmed                  int32 // keeps the reads of warm
 	bases                   [256]topicBase
@@ -40,6 +41,7 @@ type keysMissing struct {
 type indexItem struct {
 	file   *indexFileCheck
 	number int32
+	slot   int32 // of the entry's key hash, when the chains are followed
 	index.Entry
 }
 
@@ -65,7 +67,7 @@ func newCheckIndex(c *checker) *checkIndex {
 	x := &checkIndex{checker: c}
 	x.each = func(i *indexItem) { x.compare(x.present, i) }
 	x.headers()
-	x.entries = follow(x.items, func(i *indexItem) int64 {
+	x.entries = followBatches(x.items, func(i *indexItem) int64 {
 		if i.number == 0 {
 			return math.MaxInt64
 		}
@@ -80,8 +82,9 @@ func newCheckIndex(c *checker) *checkIndex {
 // in a row, not one for each record, the waits for memory overlap: BenchmarkCheck gains a tenth.
 func (c *checkIndex) warm(items []indexItem) {
 	for i := range items {
-		if f := items[i].file; f.newest != nil {
-			c.warmed += f.newest[index.Slot(items[i].KeyHash, f.shape.Slots)]
+		if it := &items[i]; it.number > 0 && it.file.newest != nil {
+			it.slot = index.Slot(it.KeyHash, it.file.shape.Slots)
+			c.warmed += it.file.newest[it.slot]
 		}
 	}
 }
@@ -121,11 +124,12 @@ func (c *checkIndex) headers() {
 }
 
 // items yields the entries of all files, each file with its end.
-func (c *checkIndex) items(yield func(indexItem, error) bool) {
+func (c *checkIndex) items(yield func([]indexItem, error) bool) {
+	items := make([]indexItem, followWindow)
 	for x, err := range c.dir.IndexFiles(context.Background(), c.report) {
 		if err != nil {
 			c.unread = true
-			if !yield(indexItem{}, err) {
+			if !yield(nil, err) {
 				return
 			}
 			continue
@@ -139,14 +143,19 @@ func (c *checkIndex) items(yield func(indexItem, error) bool) {
 		if f.newest != nil {
 			x.report = func(Finding) {} // the chains are followed here
 		}
-		for e, err := range x.Entries() {
-			c.s.Entries++
-			f.entries = e.Number
-			if !yield(indexItem{f, e.Number, e.Entry}, err) {
+		for batch, err := range x.entryBatches(followWindow) {
+			for i := range batch {
+				items[i] = indexItem{file: f, number: batch[i].Number, Entry: batch[i].Entry}
+			}
+			if n := len(batch); n > 0 {
+				c.s.Entries += int64(n)
+				f.entries = batch[n-1].Number
+			}
+			if !yield(items[:len(batch)], err) {
 				return
 			}
 		}
-		if !yield(indexItem{file: f}, nil) {
+		if !yield([]indexItem{{file: f}}, nil) {
 			return
 		}
 	}
@@ -154,7 +163,6 @@ func (c *checkIndex) items(yield func(indexItem, error) bool) {
 
 // record compares the keys of a record.
 func (c *checkIndex) record(r *LogRecord, unique, keys []byte) error {
-	c.want = c.want[:0]
 	c.hashes(r.Topic, unique, keys)
 	keyless := len(c.want) == 0
 	c.present = r
@@ -166,7 +174,9 @@ func (c *checkIndex) record(r *LogRecord, unique, keys []byte) error {
 	case len(c.want) > 0:
 		return c.without(r)
 	}
-	c.closeMissing()
+	if c.missing != nil {
+		c.closeMissing()
+	}
 	return nil
 }
 
@@ -190,6 +200,7 @@ func (c *checkIndex) base(topic []byte) int32 {
 
 // hashes puts the hashes of a record's keys into c.want.
 func (c *checkIndex) hashes(topic, unique, keys []byte) {
+	c.want = c.wanted[:0]
 	if len(unique)+len(keys) == 0 {
 		return
 	}
@@ -208,6 +219,7 @@ func (c *checkIndex) hashes(topic, unique, keys []byte) {
 			c.want = append(c.want, message.HashMore(base, k))
 		}
 	}
+	c.wanted = c.want
 }
 
 // sameHash says whether a stored hash stands for a key's: 3.1 stores it as it is, 4.x without its sign.
@@ -216,7 +228,9 @@ func sameHash(stored, hash int32) bool { return stored == hash || stored == mess
 // compare compares an entry with its record. What it finds of c.want it takes out.
 func (c *checkIndex) compare(r *LogRecord, i *indexItem) {
 	hash := i.KeyHash
-	if k := slices.IndexFunc(c.want, func(h int32) bool { return sameHash(i.KeyHash, h) }); k >= 0 {
+	if len(c.want) > 0 && sameHash(i.KeyHash, c.want[0]) { // as nearly always
+		c.want = c.want[1:]
+	} else if k := slices.IndexFunc(c.want, func(h int32) bool { return sameHash(i.KeyHash, h) }); k >= 0 {
 		c.want = slices.Delete(c.want, k, k+1)
 	} else if !c.hasKeyHash(r, i.KeyHash) {
 		f := Finding{

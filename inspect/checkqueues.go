@@ -37,6 +37,7 @@ type checkQueues struct {
 	tick     int64 // counts the uses of queues
 	lately   [1024]*queueCheck
 	present  *LogRecord
+	derived  recovery.Derived               // from the present record
 	each     func(recovery.Placement) error // compares a unit of the present record
 }
 
@@ -159,18 +160,42 @@ func (c *checkQueues) add(files QueueFiles, batch bool) {
 // record compares the units of a record, and gives the keys that it has in the index.
 func (c *checkQueues) record(r *LogRecord) (unique, keys []byte, err error) {
 	c.present = r
-	if c.notRead {
-		unique, keys = c.derive.Keys(&r.Record)
-		return unique, keys, nil
-	}
-	if r.SysFlag.Has(message.FlagInnerBatch) || c.anyBatch && c.inBatchQueue(r) {
+	x := &c.derived
+	c.derive.Derive(&r.Record, x)
+	switch {
+	case c.notRead:
+	case r.SysFlag.Has(message.FlagInnerBatch) || c.anyBatch && c.inBatchQueue(r):
 		if r.SysFlag.Queued() {
 			err = c.batchRecord(c.byTopic[string(r.Topic)][r.QueueID], r)
 		}
-		unique, keys = c.derive.Keys(&r.Record)
-		return unique, keys, err
+	case x.Queued:
+		if q := c.find(r.Topic, r.QueueID); q == nil || !c.next(q, r, x) {
+			err = c.place(r, recovery.Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit})
+		}
+		if err == nil {
+			err = x.Light(&r.Record, c.each)
+		}
 	}
-	return c.derive.UnitsAndKeys(&r.Record, c.each)
+	return x.Unique, x.Keys, err
+}
+
+// next takes the unit that follows the last one taken when it lies in the bytes that were read, and is that of the record. So it is
+// with nearly all; what is not so simple is for place.
+func (c *checkQueues) next(q *queueCheck, r *LogRecord, x *recovery.Derived) bool {
+	n := len(q.found.list)
+	at := unitPos(r.QueueOffset) - q.units.at
+	if n == 0 || q.found.list[n-1].to != r.QueueOffset || at < 0 || at > int64(len(q.units.buf))-consumequeue.UnitSize {
+		return false
+	}
+	u, err := consumequeue.Decode(q.units.buf[at:])
+	if err != nil || u != x.Unit || q.used == 0 || q.units.at+at >= q.units.end {
+		return false
+	}
+	c.tick++
+	q.used = c.tick
+	q.found.list[n-1].to++
+	q.logged, q.logEnd, q.recordEnd = true, max(q.logEnd, r.QueueOffset+1), r.PhysicalOffset+int64(r.Size)
+	return true
 }
 
 // inBatchQueue says whether a record's queue is one of batches.

@@ -53,10 +53,18 @@ func (c *checkQueues) walkUnits(ctx context.Context, q *queueCheck, files QueueF
 		return ended
 	}
 	w := unitWalk[consumequeue.Entry]{
-		dir: c.dir, of: files.name(), size: consumequeue.UnitSize, scan: consumequeue.Scan, report: c.report,
-		yield: func(at place, e consumequeue.Entry, err error) bool {
-			if note(err) {
-				c.unit(q, at.index, &e.Unit)
+		dir: c.dir, of: files.name(), size: consumequeue.UnitSize, report: c.report,
+		yield: func(_ place, _ consumequeue.Entry, err error) bool {
+			if err != nil {
+				note(err)
+			}
+			return ended == nil
+		},
+		many: consumequeue.ScanMany,
+		yieldMany: func(at place, units []consumequeue.Entry) bool {
+			if note(nil) {
+				c.s.Units += int64(len(units)) - 1
+				c.units(q, at.index, units)
 			}
 			return ended == nil
 		},
@@ -65,19 +73,20 @@ func (c *checkQueues) walkUnits(ctx context.Context, q *queueCheck, files QueueF
 	return ended
 }
 
-// unit notes a unit that is on disk.
-func (c *checkQueues) unit(q *queueCheck, index int64, u *consumequeue.Unit) {
-	q.end = max(q.end, index+1)
+// units notes units that are on disk, the first of which has an index.
+func (c *checkQueues) units(q *queueCheck, index int64, units []consumequeue.Entry) {
+	q.end = max(q.end, index+int64(len(units)))
 	if q.first < 0 {
 		q.first = index
 	}
-	if u.IsFiller() {
-		return
-	}
-	if u.Valid() {
+	for i := range units {
+		u := &units[i].Unit
+		if u.IsFiller() {
+			continue
+		}
 		c.unitEnd = max(c.unitEnd, u.End())
-	}
-	if q.filled < 0 {
-		q.filled = index
+		if q.filled < 0 {
+			q.filled = index + int64(i)
+		}
 	}
 }

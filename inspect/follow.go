@@ -24,6 +24,7 @@ type follower[T any] struct {
 	buf    []T     // has room for one batch behind a whole window
 	at     []int64 // the pointers of the window's items, a part of atBuf: BenchmarkCheck gains by not asking for them again
 	atBuf  []int64
+	used   int   // items of buf that are not zero
 	low    int64 // the least pointer in the window; valid when not stale
 	stale  bool
 	// dropped counts the items that are done with.
@@ -33,8 +34,13 @@ type follower[T any] struct {
 }
 
 func follow[T any](seq iter.Seq2[T, error], pointer func(*T) int64, odd func(T) error) *follower[T] {
+	return followBatches(batches(seq), pointer, odd)
+}
+
+// followBatches is follow of what comes up to followWindow items at a time, each batch valid until the next.
+func followBatches[T any](seq iter.Seq2[[]T, error], pointer func(*T) int64, odd func(T) error) *follower[T] {
 	f := &follower[T]{pointer: pointer, odd: odd}
-	f.next, f.stop = iter.Pull2(batches(seq))
+	f.next, f.stop = iter.Pull2(seq)
 	return f
 }
 
@@ -72,7 +78,7 @@ func (f *follower[T]) fill() error {
 		f.buf, f.atBuf = make([]T, 2*followWindow), make([]int64, 2*followWindow)
 	}
 	n := copy(f.buf, f.window)
-	clear(f.buf[n:]) // what was dropped is let go
+	clear(f.buf[n:max(n, f.used)]) // what was dropped is let go
 	f.window, f.at = f.buf[:n], f.atBuf[:copy(f.atBuf, f.at)]
 	for !f.ended && len(f.window) < followWindow {
 		batch, err, ok := f.next()
@@ -80,15 +86,16 @@ func (f *follower[T]) fill() error {
 			f.ended = true
 			break
 		}
-		if err != nil {
-			return err
-		}
 		if f.ahead != nil {
 			f.ahead(batch)
 		}
 		f.window, f.stale = append(f.window, batch...), true
 		for i := range batch {
 			f.at = append(f.at, f.pointer(&batch[i]))
+		}
+		f.used = len(f.window)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -122,6 +129,11 @@ func (f *follower[T]) drop() {
 // take gives the items that point to off, up to the first other one, to each; those before them are odd. It says whether
 // there were any.
 func (f *follower[T]) take(off int64, each func(*T)) (bool, error) {
+	if len(f.at) > 1 && f.at[0] == off && f.at[1] > off && f.at[1] != math.MaxInt64 { // one item, as nearly always
+		each(&f.window[0])
+		f.drop()
+		return true, nil
+	}
 	item, err := f.front()
 	// Items that point before off are of no record that is still to come.
 	for err == nil && item != nil && f.at[0] < off {

@@ -203,6 +203,20 @@ func (x *IndexFile) Entries() iter.Seq2[index.Numbered, error] {
 	}
 }
 
+// entryBatches is Entries for those who go through millions: up to n at a time, valid until the next. The error is one of reading.
+func (x *IndexFile) entryBatches(n int) iter.Seq2[[]index.Numbered, error] {
+	return func(yield func([]index.Numbered, error) bool) {
+		if x.dump == nil {
+			return
+		}
+		for batch, err := range x.dump.EntryBatches(n) {
+			if !yield(batch, x.sift(err)) {
+				return
+			}
+		}
+	}
+}
+
 // sift reports damage and passes other errors on.
 func (x *IndexFile) sift(err error) error {
 	if err == nil {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -99,7 +98,8 @@ func (l *logFile) finding() (Finding, error) {
 // checkPropertyCRC checks the present record against the CRC in its last property, if it has that.
 func (l *logFile) checkPropertyCRC() (Finding, bool) {
 	r := l.s.Record()
-	if bytes.IndexByte(r.Properties, '#') < 0 || !bytes.Contains(r.Properties, []byte(message.PropertyCRC32)) {
+	at := len(r.Properties) - commitlog.PropertyCRCSize
+	if at < 0 || string(r.Properties[at:at+len(message.PropertyCRC32)]) != message.PropertyCRC32 { // it is the last, where it is
 		return Finding{}, false
 	}
 	stored, computed, ok := commitlog.PropertyCRC(r.AppendTo(nil))

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ type unitWalk[U any] struct {
 	size   int64  // bytes of a unit
 	scan   func(file string, base int64, r io.ReaderAt, size int64) iter.Seq2[U, error]
 	report func(Finding)
+	// many and yieldMany, if set, are in place of scan, for many units at a time; errors of reading go to yield all the same.
+	many      func(file string, base int64, r io.ReaderAt, size int64, n int) iter.Seq2[[]U, error]
+	yieldMany func(place, []U) bool
 	// yield gets each unit with its number by its place, or an error of reading. False: no more is wanted.
 	yield func(place, U, error) bool
 	// open is a stretch without a unit, zeros or impossible ones, whose end is not known yet.
@@ -80,8 +84,11 @@ func (w *unitWalk[U]) segment(ctx context.Context, seg Segment) error {
 // units gives the units from pos on, up to the first that is zero or impossible, and the position behind them.
 func (w *unitWalk[U]) units(ctx context.Context, f *file, seg Segment, pos int64) (int64, error) {
 	rest := seg.Length - pos
-	n := 0
 	at := place{(seg.Start + pos) / w.size, seg.File, pos}
+	if w.many != nil {
+		return w.unitsAtOnce(ctx, f, seg, at)
+	}
+	n := 0
 	for u, err := range w.scan(seg.File, seg.Start+pos, io.NewSectionReader(f, pos, rest), rest) {
 		if err != nil {
 			return at.offset, err
@@ -95,6 +102,28 @@ func (w *unitWalk[U]) units(ctx context.Context, f *file, seg Segment, pos int64
 		}
 		at.index++
 		at.offset += w.size
+	}
+	return at.offset, ctx.Err()
+}
+
+// unitsAtOnce is units for many at a time.
+func (w *unitWalk[U]) unitsAtOnce(ctx context.Context, f *file, seg Segment, at place) (int64, error) {
+	rest := seg.Length - at.offset
+	for many, err := range w.many(seg.File, seg.Start+at.offset, io.NewSectionReader(f, at.offset, rest), rest, 512) {
+		if err != nil && len(many) > 0 {
+			many = many[:len(many)-1] // the last is the impossible one
+		}
+		if len(many) > 0 {
+			w.follows(at.index)
+			if !w.yieldMany(at, many) {
+				return at.offset, errStop
+			}
+			at.index += int64(len(many))
+			at.offset += int64(len(many)) * w.size
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return at.offset, err
+		}
 	}
 	return at.offset, ctx.Err()
 }

@@ -81,7 +81,10 @@ type attributes struct {
 	tags, keys, unique, delay, multiQueues, multiOffsets []byte
 }
 
-func parseAttributes(b []byte) (a attributes) {
+// parse looks for the end of each property; its name is read only when it begins like one of these, since most
+// records have others too.
+func (a *attributes) parse(b []byte) {
+	*a = attributes{}
 	for len(b) > 0 {
 		item := b
 		if i := bytes.IndexByte(b, 2); i >= 0 {
@@ -89,27 +92,30 @@ func parseAttributes(b []byte) (a attributes) {
 		} else {
 			b = nil
 		}
-		i := bytes.IndexByte(item, 1)
-		if i <= 0 || i == len(item)-1 {
+		if len(item) == 0 {
 			continue
 		}
-		value := item[i+1:]
-		switch string(item[:i]) {
-		case message.PropertyTags:
-			a.tags = value
-		case message.PropertyKeys:
-			a.keys = value
-		case message.PropertyUniqueKey:
-			a.unique = value
-		case message.PropertyDelay:
-			a.delay = value
-		case message.PropertyMultiDispatch:
-			a.multiQueues = value
-		case message.PropertyMultiQueueOffset:
-			a.multiOffsets = value
+		switch item[0] {
+		case message.PropertyTags[0]:
+			valueOf(item, message.PropertyTags, &a.tags)
+		case message.PropertyKeys[0]:
+			valueOf(item, message.PropertyKeys, &a.keys)
+		case message.PropertyUniqueKey[0]:
+			valueOf(item, message.PropertyUniqueKey, &a.unique)
+		case message.PropertyDelay[0]:
+			valueOf(item, message.PropertyDelay, &a.delay)
+		case message.PropertyMultiDispatch[0]: // and message.PropertyMultiQueueOffset's
+			valueOf(item, message.PropertyMultiDispatch, &a.multiQueues)
+			valueOf(item, message.PropertyMultiQueueOffset, &a.multiOffsets)
 		}
 	}
-	return a
+}
+
+// valueOf sets value when the property has that name and is not empty.
+func valueOf(item []byte, name string, value *[]byte) {
+	if n := len(name); len(item) > n+1 && item[n] == 1 && string(item[:n]) == name {
+		*value = item[n+1:]
+	}
 }
 
 // Units calls place for each unit that the record has in a consume queue, its own first, then those of light queues. The
@@ -118,24 +124,27 @@ func (d *Deriver) Units(r *commitlog.Record, place func(Placement) error) error 
 	if !r.SysFlag.Queued() || r.SysFlag.Has(message.FlagInnerBatch) {
 		return nil
 	}
-	return d.units(r, parseAttributes(r.Properties), place)
-}
-
-func (d *Deriver) units(r *commitlog.Record, a attributes, place func(Placement) error) error {
-	p := Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset}
-	p.Unit = consumequeue.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: int64(message.HashMore(0, a.tags))}
-	if a.delay != nil && string(r.Topic) == ScheduleTopic {
-		p.Unit.TagsCode = d.Levels.DeliverAt(parseDecimal(a.delay), r.StoreTimestamp)
-	}
+	var a attributes
+	a.parse(r.Properties)
+	p := Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: d.unit(r, &a)}
 	if err := place(p); err != nil || a.multiOffsets == nil {
 		return err
 	}
-	return placeMulti(p, a, place)
+	return placeMulti(p, &a, place)
+}
+
+// unit is the record's unit in its own queue.
+func (d *Deriver) unit(r *commitlog.Record, a *attributes) consumequeue.Unit {
+	u := consumequeue.Unit{PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: int64(message.HashMore(0, a.tags))}
+	if a.delay != nil && string(r.Topic) == ScheduleTopic {
+		u.TagsCode = d.Levels.DeliverAt(parseDecimal(a.delay), r.StoreTimestamp)
+	}
+	return u
 }
 
 // placeMulti places the record in each queue that INNER_MULTI_DISPATCH names, at the offset that stands at the same place
 // in INNER_MULTI_QUEUE_OFFSET; an empty offset is none.
-func placeMulti(p Placement, a attributes, place func(Placement) error) error {
+func placeMulti(p Placement, a *attributes, place func(Placement) error) error {
 	own := p.QueueID
 	names, offsets := a.multiQueues, a.multiOffsets
 	for len(names) > 0 && len(offsets) > 0 {
@@ -176,24 +185,46 @@ func (d *Deriver) Keys(r *commitlog.Record) (unique, keys []byte) {
 	if !index.Indexed(d.Dialect, r.SysFlag) {
 		return nil, nil
 	}
-	return d.keys(parseAttributes(r.Properties))
+	var a attributes
+	a.parse(r.Properties)
+	return d.keys(&a)
 }
 
-func (d *Deriver) keys(a attributes) (unique, keys []byte) {
-	if !d.Dialect.IndexesUniqueKey {
-		a.unique = nil
+func (d *Deriver) keys(a *attributes) (unique, keys []byte) {
+	if d.Dialect.IndexesUniqueKey {
+		unique = a.unique
 	}
-	return a.unique, a.keys
+	return unique, a.keys
 }
 
-// UnitsAndKeys is Units and Keys in one pass over the properties.
-func (d *Deriver) UnitsAndKeys(r *commitlog.Record, place func(Placement) error) (unique, keys []byte, err error) {
-	a := parseAttributes(r.Properties)
-	if r.SysFlag.Queued() && !r.SysFlag.Has(message.FlagInnerBatch) {
-		err = d.units(r, a, place)
-	}
+// Derived is what a record means for the structures that are made from it, read in one pass over its properties. It is for
+// those who go through millions of records: nothing is called for a record that has one unit, as most have.
+type Derived struct {
+	// Queued says whether the record has units at all, Unit is then that of its own queue.
+	Queued bool
+	Unit   consumequeue.Unit
+	// Unique and Keys are as [Deriver.Keys] gives them.
+	Unique, Keys []byte
+
+	attributes attributes
+}
+
+// Derive puts what the record means into x, whose slices alias the record.
+func (d *Deriver) Derive(r *commitlog.Record, x *Derived) {
+	x.attributes.parse(r.Properties)
+	x.Unique, x.Keys = nil, nil
 	if index.Indexed(d.Dialect, r.SysFlag) {
-		unique, keys = d.keys(a)
+		x.Unique, x.Keys = d.keys(&x.attributes)
 	}
-	return unique, keys, err
+	if x.Queued = r.SysFlag.Queued() && !r.SysFlag.Has(message.FlagInnerBatch); x.Queued {
+		x.Unit = d.unit(r, &x.attributes)
+	}
+}
+
+// Light calls place for each unit that the record has in a light queue.
+func (x *Derived) Light(r *commitlog.Record, place func(Placement) error) error {
+	if !x.Queued || x.attributes.multiOffsets == nil {
+		return nil
+	}
+	return placeMulti(Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit}, &x.attributes, place)
 }

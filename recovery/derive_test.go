@@ -83,21 +83,64 @@ func TestUnitsOfARecord(t *testing.T) {
 				return nil
 			}))
 			require.Equal(t, tt.want, got)
+			require.Equal(t, tt.want, derivedAtOnce(t, derive, &r))
 		})
 	}
 }
 
+// derivedAtOnce is the units of a record as Derive and Light give them.
+func derivedAtOnce(t *testing.T, derive *recovery.Deriver, r *commitlog.Record) []recovery.Placement {
+	t.Helper()
+	var x recovery.Derived
+	derive.Derive(r, &x)
+	var got []recovery.Placement
+	add := func(p recovery.Placement) error {
+		p.Unit.PhysicalOffset, p.Unit.Size = 0, 0
+		got = append(got, p)
+		return nil
+	}
+	if x.Queued {
+		require.NoError(t, add(recovery.Placement{QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit}))
+	}
+	require.NoError(t, x.Light(r, add))
+	unique, keys := derive.Keys(r)
+	require.Equal(t, [][]byte{unique, keys}, [][]byte{x.Unique, x.Keys})
+	return got
+}
+
+// Of properties the store takes only those that have one of its names and a value; where one is there twice the last counts.
+func TestAttributesAreFoundByTheirWholeName(t *testing.T) {
+	derive, err := recovery.NewDeriver(dialect.V49(), "")
+	require.NoError(t, err)
+	for properties, want := range map[string][2]string{
+		"KEYS\x01k\x02UNIQ_KEY\x01u\x02":               {"u", "k"},
+		"KEYS\x01k\x02KEYS\x01l":                       {"", "l"},
+		"KEYS\x01k\x02KEYS\x01\x02":                    {"", "k"},
+		"KEYS2\x01k\x02UNIQ\x01u\x02KEY\x01x\x02":      {"", ""},
+		"KEYS\x02\x01k\x02\x02U\x02K":                  {"", ""},
+		"x\x01KEYS\x01k\x02UNIQ_KEY\x01\x01u\x02":      {"\x01u", ""},
+		"\x01KEYS\x01k\x02\x02UNIQ_KEY\x01u\x01v\x02k": {"u\x01v", ""},
+	} {
+		unique, keys := derive.Keys(&commitlog.Record{Properties: []byte(properties)})
+		require.Equal(t, want, [2]string{string(unique), string(keys)}, "%q", properties)
+	}
+}
+
 // What is derived is derived for each message: nothing may be allocated.
-func TestUnitsAndKeysDoNotAllocate(t *testing.T) {
+func TestDerivingDoesNotAllocate(t *testing.T) {
 	derive, err := recovery.NewDeriver(dialect.V49(), "")
 	require.NoError(t, err)
 	r := commitlog.Record{Topic: []byte("T"), Properties: []byte("KEYS\x01a b\x02UNIQ_KEY\x01u\x02TAGS\x01TagA\x02")}
 	place := func(recovery.Placement) error { return nil }
+	var x recovery.Derived
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		if err := derive.Units(&r, place); err != nil {
 			t.Error(err)
 		}
 		if u, k := derive.Keys(&r); len(u) != 1 || len(k) != 3 {
+			t.Error("wrong keys")
+		}
+		if derive.Derive(&r, &x); !x.Queued || len(x.Unique) != 1 || len(x.Keys) != 3 {
 			t.Error("wrong keys")
 		}
 	}))

@@ -31,6 +31,7 @@ type part struct {
 	hidden    *hidden          // records behind the blank that ends it, nil for none
 	err       error            // why it could not be looked at
 	kept      *kept            // for the replay
+	derived   Derived          // from the record at hand
 }
 
 // walkSegment scans the segment that starts at start, from offset on.
@@ -83,19 +84,12 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.bytes += int64(r.Size)
 	p.lastTime, p.last = r.StoreTimestamp, r.PhysicalOffset
 	p.kept.begin(r)
-	unique, keys, _ := d.UnitsAndKeys(r, func(at Placement) error {
-		if at.QueueOffset < 0 || at.QueueOffset > maxQueueOffset {
-			p.kept.stop()
-			return nil // the replay does not believe it either
-		}
-		sp := p.span(at)
-		if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, r.PhysicalOffset)) {
-			sp.reach(at.QueueOffset, at.QueueOffset, r.PhysicalOffset)
-		}
-		sp.lastPhysical = r.PhysicalOffset
-		p.kept.place(sp, at)
-		return nil
-	})
+	d.Derive(r, &p.derived)
+	unique, keys := p.derived.Unique, p.derived.Keys
+	if p.derived.Queued {
+		_ = p.place(Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: p.derived.Unit})
+		_ = p.derived.Light(r, p.place)
+	}
 	p.kept.end(r, unique, keys)
 	if transactions {
 		if u, ok := Event(r); ok {
@@ -109,6 +103,21 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 		p.lastKeyed = r.PhysicalOffset
 		p.cover(r.PhysicalOffset)
 	}
+}
+
+// place notes a unit of a good record.
+func (p *part) place(at Placement) error {
+	if at.QueueOffset < 0 || at.QueueOffset > maxQueueOffset {
+		p.kept.stop()
+		return nil // the replay does not believe it either
+	}
+	sp := p.span(at)
+	if at.QueueOffset > sp.last && (at.QueueOffset == sp.last+1 || believable(at.QueueOffset-sp.last-1, sp.lastPhysical, at.Unit.PhysicalOffset)) {
+		sp.reach(at.QueueOffset, at.QueueOffset, at.Unit.PhysicalOffset)
+	}
+	sp.lastPhysical = at.Unit.PhysicalOffset
+	p.kept.place(sp, at)
+	return nil
 }
 
 // span gives what was seen of the queue that a unit belongs to, which may be nothing before this unit.
