@@ -282,27 +282,31 @@ func TestCheckFindsEachPlantedDamage(t *testing.T) {
 		whole := golden.Unpack(t, store)
 		for _, tt := range rows {
 			n++
-			t.Run(store+"/"+tt.name, func(t *testing.T) {
-				h := &harm{t, golden.Copy(t, whole)}
-				want := tt.offset
-				if want == -3 && tt.file == log0 {
-					want = h.record(normal, 3)
-				}
-				tt.do(h)
-				before := golden.Snapshot(t, h.dir)
-				c, found := &collector{}, false
-				for _, f := range check(t, open(t, h.dir), inspect.CheckOptions{}) {
-					if f.Severity != inspect.Info {
-						c.add(f)
-						found = found || f.Kind == tt.kind && f.File == tt.file && (f.Offset == want || want == -3)
-					}
-				}
-				require.True(t, found, "%s at %s %d: %q", tt.kind, tt.file, want, c.brief())
-				require.Less(t, len(c.all), 40, "%q", c.brief())
-				require.Equal(t, before, golden.Snapshot(t, h.dir))
-				t.Log(c.brief())
-			})
+			t.Run(store+"/"+tt.name, func(t *testing.T) { findsPlanted(t, whole, tt) })
 		}
 	}
 	require.GreaterOrEqual(t, n, 40)
+}
+
+// findsPlanted does one damage to a copy of a store and looks for its finding.
+func findsPlanted(t *testing.T, whole string, tt planted) {
+	t.Helper()
+	h := &harm{t, golden.Copy(t, whole)}
+	want := tt.offset
+	if want == -3 && tt.file == log0 {
+		want = h.record(normal, 3)
+	}
+	tt.do(h)
+	before := golden.Snapshot(t, h.dir)
+	c, found := &collector{}, false
+	for _, f := range check(t, open(t, h.dir), inspect.CheckOptions{}) {
+		if f.Severity != inspect.Info {
+			c.add(f)
+			found = found || f.Kind == tt.kind && f.File == tt.file && (f.Offset == want || want == -3)
+		}
+	}
+	require.True(t, found, "%s at %s %d: %q", tt.kind, tt.file, want, c.brief())
+	require.Less(t, len(c.all), 40, "%q", c.brief())
+	require.Equal(t, before, golden.Snapshot(t, h.dir))
+	t.Log(c.brief())
 }

@@ -38,9 +38,39 @@ func (c *checkIndex) odd(i indexItem) error {
 	if i.number == 0 {
 		return c.fileEnd(i.file)
 	}
+	if i.Entry == (index.Entry{}) {
+		if more, err := c.countsZeros(&i); more || err != nil {
+			return err
+		}
+	}
 	c.chain(&i, i.KeyHash)
 	i.file.lastOff = -1
 	return c.stray(i)
+}
+
+// countsZeros says whether an entry of zeros is one of those at the end that the header counts though nothing was put there.
+// The first of them is reported for all.
+func (c *checkIndex) countsZeros(i *indexItem) (bool, error) {
+	x := i.file
+	if x.zeros > 0 {
+		return true, nil
+	}
+	f, err := c.dir.open(x.name)
+	if err != nil {
+		return false, err
+	}
+	defer f.close()
+	end := min(f.size, x.pos(x.header.Keys()+1))
+	at, err := nextByte(f, x.pos(i.number), end)
+	if err != nil || at < end {
+		return false, err
+	}
+	x.zeros = i.number
+	c.report(Finding{
+		Kind: WrongHeader, Severity: Error, File: x.name, Offset: 36, Expected: fmt.Sprintf("index count %d", i.number),
+		Found: fmt.Sprintf("index count %d", x.header.IndexCount), Text: fmt.Sprintf("from entry %d on there are zeros, the header counts %d entries", i.number, x.header.Keys()),
+	})
+	return true, nil
 }
 
 // stray says what is wrong with an entry that no record took.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -35,6 +36,28 @@ func (c *checker) loadConfig(ctx context.Context, t config.Table) error {
 		}
 	}
 	return nil
+}
+
+// topicFields reports what no topic can have.
+func (c *checker) topicFields(t *config.Topics) {
+	var text []byte
+	for name, topic := range t.Table.All() {
+		f := Finding{Kind: BadFile, Severity: Warning, File: t.File()}
+		const allPerms = 15 // the highest bit, priority, is of no use
+		switch {
+		case topic.Name != "" && topic.Name != name:
+			f.Expected, f.Found, f.Text = name, topic.Name, fmt.Sprintf("topic %s has another name inside", name)
+		case topic.ReadQueues < 0 || topic.WriteQueues < 0:
+			f.Expected, f.Found = "0 or more", decimal(int64(min(topic.ReadQueues, topic.WriteQueues)))
+			f.Text = fmt.Sprintf("topic %s has a number of queues that cannot be", name)
+		case topic.Perm < 0 || topic.Perm > allPerms:
+			f.Expected, f.Found, f.Text = "0 to 15", decimal(int64(topic.Perm)), fmt.Sprintf("topic %s has a permission that cannot be", name)
+		default:
+			continue
+		}
+		f.Offset = c.whereIn(&text, f.File, `"`+name+`"`)
+		c.report(f)
+	}
 }
 
 // otherConfig looks for files under config that a power cut left empty or full of NUL.

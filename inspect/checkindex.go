@@ -54,6 +54,7 @@ type indexFileCheck struct {
 	newest  []int32 // by slot; nil when there are too many
 	used    int32   // slots
 	entries int32
+	zeros   int32 // the first of the entries of zeros at the end that the header counts, 0: none
 	begin   int64 // store time that the entries' times count from
 	// firstOff and lastOff are of the entries that their records took, -1: the first or last was not.
 	firstOff, lastOff   int64

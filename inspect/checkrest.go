@@ -100,6 +100,7 @@ func (c *checker) config(ctx context.Context) error {
 			return err
 		}
 	}
+	c.topicFields(topics)
 	if err := c.otherConfig(ctx); err != nil || c.queues.notRead {
 		return err
 	}
