@@ -168,13 +168,10 @@ func (c *checker) run(ctx context.Context) error {
 // prepare finds which line wrote the store.
 func (c *checker) prepare(ctx context.Context) error {
 	c.places()
-	id, err := c.dir.lineOf()
+	id, err := c.dir.lineAnyway()
 	if err != nil {
 		if err := cmp.Or(ctx.Err(), c.tell(err)); err != nil {
 			return err
-		}
-		if id, err = recovery.Identify(patientFS{c.dir.mapped()}); err != nil {
-			id = &recovery.Identity{Line: dialect.V49().Name} // as when nothing tells otherwise
 		}
 	}
 	if c.rules, err = dialect.Parse(id.Line); err != nil {
@@ -283,7 +280,10 @@ func (c *checker) trouble(ctx context.Context, err error) error {
 
 // tell gives an error to the caller, once: each record whose unit lies in a file that cannot be read comes upon it.
 func (c *checker) tell(err error) error {
-	if !c.told[err.Error()] {
+	for _, err := range apart(err) {
+		if c.stopped || c.told[err.Error()] {
+			continue
+		}
 		if len(c.told) < maxFindings {
 			c.told[err.Error()] = true
 		}

@@ -24,11 +24,7 @@ func (c *checker) loadConfig(ctx context.Context, t config.Table) error {
 		c.hasTable(t.File())
 		return nil
 	}
-	all := []error{err}
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		all = j.Unwrap()
-	}
-	for _, err := range all {
+	for _, err := range apart(err) {
 		if d, ok := errors.AsType[*config.DamageError](err); ok {
 			c.report(Finding{Kind: BadFile, Severity: Error, File: d.File, Offset: d.Offset, Text: d.Err.Error()})
 		} else if err := c.trouble(ctx, err); err != nil {

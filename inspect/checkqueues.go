@@ -116,11 +116,7 @@ func (c *checker) listQueues(ctx context.Context) error {
 
 // cannotList notes which topics an error of listing the queues is about, so that nothing is said about their records.
 func (c *checkQueues) cannotList(err error) {
-	all := []error{err}
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		all = j.Unwrap()
-	}
-	for _, err := range all {
+	for _, err := range apart(err) {
 		at, ok := errors.AsType[*fs.PathError](err)
 		if !ok {
 			c.notRead = true

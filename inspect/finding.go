@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/rocketstore/rocketstore/mappedfile"
@@ -87,4 +89,17 @@ func (f Finding) String() string {
 		return fmt.Sprintf("%s: %s: offset %d: %s", f.Severity, f.File, f.Offset, f.Text)
 	}
 	return fmt.Sprintf("%s: %s: offset %d: %s: %s", f.Severity, f.File, f.Offset, f.Kind, f.Text)
+}
+
+// unreadable are the findings about what could not be read, in the named file or folder if the error does not say which.
+func unreadable(where string, err error) []Finding {
+	var all []Finding
+	for _, err := range apart(err) {
+		f := Finding{Kind: Unreadable, Severity: Error, File: where, Text: err.Error()}
+		if at, ok := errors.AsType[*fs.PathError](err); ok && fs.ValidPath(at.Path) {
+			f.File = at.Path
+		}
+		all = append(all, f)
+	}
+	return all
 }

@@ -3,8 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -144,10 +142,9 @@ func (s *survey) failed(ctx context.Context, where string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		where = p.Path
+	for _, f := range unreadable(where, err) {
+		s.report(f)
 	}
-	s.report(Finding{Kind: Unreadable, Severity: Error, File: where, Text: err.Error()})
 	return nil
 }
 

@@ -32,6 +32,19 @@ func (d *Dir) findLine() (*recovery.Identity, error) {
 	return id, nil
 }
 
+// lineAnyway is the line by what can be read, with the error of what cannot.
+func (d *Dir) lineAnyway() (*recovery.Identity, error) {
+	id, err := d.lineOf()
+	if err == nil {
+		return id, nil
+	}
+	id, again := recovery.Identify(patientFS{d.mapped()})
+	if again != nil {
+		id = &recovery.Identity{Line: dialect.V49().Name} // as when nothing tells otherwise
+	}
+	return id, err
+}
+
 // withoutSome is a directory as if it had no index and no checkpoint.
 type withoutSome struct{ mappedfile.FS }
 

@@ -63,8 +63,7 @@ func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]Que
 		}
 		found, err := d.topicQueues(dir, topic.name, silent)
 		if err != nil {
-			failed = append(failed, err)
-			continue
+			failed = append(failed, apart(err)...)
 		}
 		for _, files := range found {
 			all = append(all, files.Segments...)
@@ -80,13 +79,23 @@ func (d *Dir) queueTree(root string, q QueueFilter, report func(Finding)) ([]Que
 	return queues, size, errors.Join(failed...)
 }
 
-// topicQueues lists the queues of one topic by id.
+// apart gives the errors that were joined into one. Others have several causes too, but a text of their own.
+func apart(err error) []error {
+	j, ok := err.(interface{ Unwrap() []error })
+	if !ok || err.Error() != errors.Join(j.Unwrap()...).Error() {
+		return []error{err}
+	}
+	return j.Unwrap()
+}
+
+// topicQueues lists the queues of one topic by id. With an error it gives those whose folders could be listed.
 func (d *Dir) topicQueues(dir, topic string, report func(Finding)) ([]QueueFiles, error) {
 	ids, err := d.list(dir)
 	if err != nil {
 		return nil, err
 	}
 	var queues []QueueFiles
+	var failed []error
 	for _, e := range ids {
 		name := path.Join(dir, e.name)
 		id, ok := queueID(e.name)
@@ -101,12 +110,13 @@ func (d *Dir) topicQueues(dir, topic string, report func(Finding)) ([]QueueFiles
 		}
 		segs, err := d.segmentsIn(name, report)
 		if err != nil {
-			return nil, err
+			failed = append(failed, err)
+			continue
 		}
 		queues = append(queues, QueueFiles{topic, id, name, segs})
 	}
 	slices.SortFunc(queues, func(a, b QueueFiles) int { return cmp.Compare(a.QueueID, b.QueueID) })
-	return queues, nil
+	return queues, errors.Join(failed...)
 }
 
 // queueID reads the name of a queue's folder: a decimal number as Java prints it.

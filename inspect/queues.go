@@ -94,8 +94,7 @@ type ExtUnit struct {
 func (d *Dir) Extensions(ctx context.Context, q QueueFilter, report func(Finding)) iter.Seq2[ExtUnit, error] {
 	return func(yield func(ExtUnit, error) bool) {
 		queues, _, err := d.queueTree(extDir, q, report)
-		if err != nil {
-			yield(ExtUnit{}, err)
+		if err != nil && !yield(ExtUnit{}, err) {
 			return
 		}
 		for _, files := range queues {

@@ -111,22 +111,22 @@ const (
 
 // Stat reads the whole log once, then the queues and the index files, and says who and what fills the store: by topic,
 // queue, hour, size class and tag; slack, blanks and holes; how full the index is; how far groups are behind. Damage is
-// reported.
+// reported, and so is what cannot be read ([Unreadable]); the rest is counted all the same. The error is that of ctx.
 //
 // Memory: some hundred bytes for each of at most 65536 topics, queues, hours and tags, and 4 bytes for each slot of one index
 // file.
 func (d *Dir) Stat(ctx context.Context, o StatOptions, report func(Finding)) (*Stat, error) {
-	id, err := d.lineOf()
-	if err != nil {
-		return nil, err
-	}
+	id, unread := d.lineAnyway()
 	s := &statist{
 		dir: d, o: o, report: report,
 		out: &Stat{
 			Line: lineName(id.Line), Clean: !d.exists("abort"), At: time.Now().UnixMilli(),
 			Index: []IndexUse{}, Lags: []GroupLag{},
 		},
-		topics: make(map[string]*topicShare), hours: make(map[int64]*Share), tags: make(map[string]*Share),
+		topics: make(map[string]*topicShare), hours: make(map[int64]*Share), tags: make(map[string]*Share), told: make(map[Finding]bool),
+	}
+	if err := s.failed(ctx, ".", unread); err != nil {
+		return nil, err
 	}
 	for _, part := range []func(context.Context) error{s.log, s.units, s.index, s.lags} {
 		if err := part(ctx); err != nil {
@@ -148,6 +148,23 @@ type statist struct {
 	hours  map[int64]*Share
 	tags   map[string]*Share
 	sizes  [33]Share
+	told   map[Finding]bool // what could not be read, at most maxFindings
+}
+
+// failed reports what could not be read, once. The error, that of ctx, ends the run.
+func (s *statist) failed(ctx context.Context, where string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, f := range unreadable(where, err) {
+		if !s.told[f] {
+			if len(s.told) < maxFindings {
+				s.told[f] = true
+			}
+			s.report(f)
+		}
+	}
+	return nil
 }
 
 type topicShare struct {
@@ -171,7 +188,7 @@ func (s *Share) add(r *LogRecord) {
 func (s *statist) log(ctx context.Context) error {
 	segs, _, err := s.dir.Segments(func(Finding) {})
 	if err != nil {
-		return err
+		return s.failed(ctx, commitLogDir, err)
 	}
 	use := &s.out.Log
 	use.Files = len(segs)
@@ -194,7 +211,10 @@ func (s *statist) log(ctx context.Context) error {
 	n, done := 0, int64(0)
 	for r, err := range s.dir.Log(ctx, LogRange{}, inLog) {
 		if err != nil {
-			return err
+			if err := s.failed(ctx, commitLogDir, err); err != nil {
+				return err
+			}
+			continue
 		}
 		use.End = r.PhysicalOffset + int64(r.Size)
 		done += int64(r.Size)
@@ -310,7 +330,7 @@ func (s *statist) units(ctx context.Context) error {
 		return nil
 	}
 	queues, _, err := s.dir.queueTree(queueDir, QueueFilter{}, s.report)
-	if err != nil {
+	if err := s.failed(ctx, queueDir, err); err != nil {
 		return err
 	}
 	use := &s.out.Queues
@@ -325,7 +345,9 @@ func (s *statist) units(ctx context.Context) error {
 	for u, err := range s.dir.Queues(ctx, QueueFilter{}, func(Finding) {}) {
 		switch {
 		case err != nil:
-			return err
+			if err := s.failed(ctx, queueDir, err); err != nil {
+				return err
+			}
 		case u.Batch != nil:
 		case u.IsFiller():
 			use.Fillers++
@@ -353,7 +375,10 @@ func (s *statist) index(ctx context.Context) error {
 	}
 	for x, err := range s.dir.IndexFiles(ctx, s.report) {
 		if err != nil {
-			return err
+			if err := s.failed(ctx, indexDir, err); err != nil {
+				return err
+			}
+			continue
 		}
 		use := IndexUse{File: x.File, Slots: x.Shape.Slots, Room: max(x.Shape.Entries-1, 0), Keys: x.Keys()}
 		if use.Room > 0 {
@@ -363,7 +388,10 @@ func (s *statist) index(ctx context.Context) error {
 			chains := make([]int32, x.Shape.Slots) // no more slots than the file has bytes for
 			for e, err := range x.Entries() {
 				if err != nil {
-					return err
+					if err := s.failed(ctx, x.File, err); err != nil {
+						return err
+					}
+					break
 				}
 				slot := index.Slot(e.KeyHash, x.Shape.Slots)
 				if chains[slot]++; chains[slot] == 1 {
@@ -378,14 +406,14 @@ func (s *statist) index(ctx context.Context) error {
 }
 
 // lags compares the stored offsets of the groups with the queues.
-func (s *statist) lags(context.Context) error {
+func (s *statist) lags(ctx context.Context) error {
 	offsets := &config.ConsumerOffsets{}
 	notice, err := config.Load[mappedfile.File](s.dir.mapped(), offsets)
 	if damage, ok := errors.AsType[*config.DamageError](err); ok {
 		s.report(Finding{Kind: BadFile, Severity: Error, File: damage.File, Offset: damage.Offset, Text: damage.Err.Error()})
 		err = nil
 	}
-	if err != nil {
+	if err := s.failed(ctx, offsets.File(), err); err != nil {
 		return err
 	}
 	if notice != nil {

@@ -162,17 +162,21 @@ type queueRow struct {
 
 // queueList is the content of the list of queues.
 type queueList struct {
-	Rows []queueRow
-	More int
+	Rows   []queueRow
+	More   int
+	Unread string // what could not be listed, "" for nothing
 }
 
 // queues lists the queues.
 func (s *Server) queues(*http.Request) (string, *view, error) {
 	all, err := s.dir.QueueFiles(inspect.QueueFilter{})
-	if err != nil {
+	if err != nil && len(all) == 0 {
 		return "", nil, err
 	}
 	list := queueList{More: max(0, len(all)-pageFiles)}
+	if err != nil {
+		list.Unread = err.Error()
+	}
 	for _, q := range all[:min(len(all), pageFiles)] {
 		row := queueRow{QueueFiles: q}
 		if len(q.Segments) > 0 {

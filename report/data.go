@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/inspect"
@@ -58,7 +59,11 @@ func Collect(ctx context.Context, d *inspect.Dir, name string) (*Data, error) {
 			data.Findings = append(data.Findings, f)
 		}
 	}
-	stat, err := d.Stat(ctx, inspect.StatOptions{}, func(inspect.Finding) {})
+	stat, err := d.Stat(ctx, inspect.StatOptions{}, func(f inspect.Finding) {
+		if f.Kind == inspect.Unreadable {
+			data.trouble(errors.New(f.Text))
+		}
+	})
 	if err != nil {
 		data.trouble(err)
 	}
