@@ -1,9 +1,12 @@
 package rocketstore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -229,4 +232,30 @@ func TestOrdinaryPutsLeaveTransactionsAlone(t *testing.T) {
 			check(inMemory(t, fsys, line))
 		}
 	})
+}
+
+// A damaged record of an ended transaction does not stay behind a clean stop of 3.1: the table is made again, with what it said before.
+func TestDamagedRecordOfAnEndedTransactionIsMadeAgain(t *testing.T) {
+	const table, at = "transaction/statetable/00000000000000000000", 72
+	whole := golden.Unpack(t, "rocketmq-3.1.4/clean")
+	good, err := os.ReadFile(filepath.Join(whole, table))
+	require.NoError(t, err)
+	require.NotEqualValues(t, txstate.Prepared, good[at+23], "it has ended")
+	for name, off := range map[string]int{"none": -1, "place": 7, "high place": 1, "size": 11, "time": 15, "group": 19} {
+		t.Run(name, func(t *testing.T) {
+			dir := golden.Copy(t, whole)
+			b := bytes.Clone(good)
+			if off >= 0 {
+				b[at+off] ^= 1
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, table), b, 0o600))
+			s := open(t, dir, nil)
+			warned := slices.ContainsFunc(s.Report().Warnings, func(w recovery.Warning) bool { return w.Kind == recovery.KindStateTable })
+			require.Equal(t, off >= 0, warned, "%+v", s.Report().Warnings)
+			require.NoError(t, s.Close(t.Context()))
+			b, err := os.ReadFile(filepath.Join(dir, table))
+			require.NoError(t, err)
+			require.Equal(t, good[at:at+24], b[at:at+24])
+		})
+	}
 }

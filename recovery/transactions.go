@@ -334,7 +334,7 @@ func endRow(log Records, offset int64, to *txstate.Record) error {
 }
 
 // statesAgree compares the state table with the redo log and the messages, and says what does not agree; "" if all does. It
-// costs a pass over the redo log and a look at each open transaction.
+// costs a pass over the redo log and a look at each message that was walked over and has a record.
 func (p *planner) statesAgree() (string, error) {
 	set, err := p.Tx.Redo.OpenSet()
 	if err != nil {
@@ -346,6 +346,12 @@ func (p *planner) statesAgree() (string, error) {
 		if err != nil {
 			// The original ends at it, and gives the numbers behind it out again.
 			return fmt.Sprintf("record %d cannot be right: %v", e.Number, err), nil
+		}
+		if e.State == txstate.Prepared {
+			continue // below
+		}
+		if why := p.endedAgrees(e); why != "" {
+			return why, nil
 		}
 	}
 	for e, err := range p.Tx.States.All(first) {
@@ -375,6 +381,28 @@ func (p *planner) statesAgree() (string, error) {
 		return fmt.Sprintf("it ends at %d, the last prepared message has number %d", next, p.w.redo.highest), nil
 	}
 	return "", nil
+}
+
+// endedAgrees compares the record of an ended transaction with its message, where that was walked over. Its number may be
+// another: what has ended is asked for by its place. A filler has no group.
+func (p *planner) endedAgrees(e txstate.Entry) string {
+	if e.CommitOffset < p.d.Start {
+		return "" // not looked at, or deleted with its segment
+	}
+	r, v, err := p.Log.Read(e.CommitOffset)
+	if err != nil {
+		return fmt.Sprintf("record %d: %v", e.Number, err)
+	}
+	defer v.Release()
+	want := prepared(&r)
+	want.State = e.State
+	if e.GroupHash == 0 && e.State == txstate.RolledBack {
+		want.GroupHash = 0
+	}
+	if r.SysFlag.Transaction() != message.FlagPrepared || want != e.Record {
+		return fmt.Sprintf("record %d, of an ended transaction, does not fit its message at %d", e.Number, e.CommitOffset)
+	}
+	return ""
 }
 
 // recordAgrees compares an open record with its message.
