@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 
 	"github.com/rocketstore/rocketstore/internal/prefetch"
@@ -107,21 +108,40 @@ func believe(places []Place, records []Record, views []mappedfile.View) int {
 // the rest of a long one is read in one direction, which the processor sees by itself.
 const fetchAhead = 4 << 10
 
+// pagesAhead is how many records ahead the first byte is loaded, so that the processor knows the page when the rest is asked for:
+// it drops what it is asked for in pages that it does not know.
+const pagesAhead = 8
+
 // judgeMany decodes records up to the first that cannot be believed, and counts them in good. The records of a queue lie some
 // KiB from each other, so the memory of those that come next is asked for before it is read.
 func (l *Log) judgeMany(places []Place, trust Trust, records []Record, views []mappedfile.View, good *int) {
 	check := trust == TrustNothing && !l.opts.TrustCRC
+	var loaded byte
+	for _, v := range views[:min(pagesAhead, len(views))] {
+		loaded |= first(v.Bytes())
+	}
 	asked, ahead := 0, 0 // records asked for; bytes of those that were not checked yet
 	for i := range views {
+		if next := i + pagesAhead; next < len(views) {
+			loaded |= first(views[next].Bytes())
+		}
 		for ; asked < len(views) && (asked <= i || ahead < fetchAhead); asked++ {
 			ahead += fetch(views[asked].Bytes(), places[asked].Size, check)
 		}
 		if judge(&records[i], views[i].Bytes(), places[i].Offset, check) != nil {
-			return
+			break
 		}
 		*good++
 		ahead -= fetchedOf(views[i].Bytes(), places[i].Size)
 	}
+	runtime.KeepAlive(loaded)
+}
+
+func first(b []byte) byte {
+	if len(b) == 0 {
+		return 0
+	}
+	return b[0]
 }
 
 // fetchedOf is how many bytes are asked for of a record of a size, which may be wrong, that lies at the start of b.
