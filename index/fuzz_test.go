@@ -116,6 +116,42 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
+// FuzzProve damages a file and the mark of it: either nothing is proved, or taking the file up makes it the one that it was.
+func FuzzProve(f *testing.F) {
+	f.Add(uint16(0), byte(0), uint16(0), byte(0), int32(6))
+	f.Add(uint16(index.HeaderSize), byte(7), uint16(39), byte(3), int32(6))
+	f.Add(uint16(index.HeaderSize+4*index.SlotSize+3*index.EntrySize), byte(1), uint16(36), byte(1), int32(5))
+	f.Add(uint16(index.HeaderSize+4*index.SlotSize+6*index.EntrySize), byte(1), uint16(3), byte(1), int32(-1))
+	f.Fuzz(func(t *testing.T, at uint16, flip byte, at2 uint16, flip2 byte, count int32) {
+		fsys := memfs.New()
+		x := open(t, fsys, small, nil)
+		for i := range int64(5) {
+			put(t, x, 100*i, start+1000*i, string(rune('a'+i)))
+		}
+		m, err := x.Mark()
+		require.NoError(t, err)
+		require.NoError(t, x.Close())
+		whole := content(t, fsys)[0]
+		b := bytes.Clone(whole)
+		b[int(at)%len(b)] ^= flip
+		b[int(at2)%len(b)] ^= flip2
+		write(t, fsys, m.File, b)
+		m.Header.IndexCount = count
+		x = open(t, fsys, small, nil)
+		p, err := x.Prove(m)
+		require.NoError(t, err)
+		if p == nil {
+			return
+		}
+		require.Equal(t, int32(6), count)
+		require.NoError(t, x.TakeUp(p))
+		require.NoError(t, x.Close())
+		got, unused := content(t, fsys)[0], index.HeaderSize+index.SlotSize*int(small.Slots)
+		copy(got[unused:unused+index.EntrySize], whole[unused:]) // entry 0
+		require.Equal(t, whole, got)
+	})
+}
+
 func ends(t *testing.T, x *index.Index) {
 	t.Helper()
 	file, last := "", int32(0)
