@@ -115,7 +115,7 @@ func Plan(ctx context.Context, dir string, o *Options) (*recovery.Decision, []re
 	if err := s.loadConfig(); err != nil {
 		return nil, nil, err
 	}
-	s.opts.ReadOnly = true
+	s.opts.ReadOnly, s.opts.Recovery.Foresee = true, true
 	parts, err := s.openParts()
 	if err != nil {
 		return nil, nil, err

@@ -66,6 +66,9 @@ type Options struct {
 	// ReplayMemory bounds, in bytes, what the check keeps of records so that the replay need not decode them again. Default 128 MiB,
 	// enough for some 2 million records; those behind them are decoded twice. Negative: nothing is kept.
 	ReplayMemory int64
+	// Foresee lets a plan say also what the replay would warn of, as far as that can be told without doing it. It is for plans that nobody
+	// carries out.
+	Foresee bool
 	// Progress is called now and then with the bytes walked or replayed and the bytes in all.
 	Progress func(phase string, done, total int64)
 	// Logger receives the decisions. Default: discard.
@@ -136,6 +139,9 @@ func plan(ctx context.Context, p *Parts, o *Options, replay bool) (*Decision, er
 	pl.d.Unclean, pl.d.TruncatedAt, pl.d.LastRecord = p.Unclean, -1, -1
 	pl.notices()
 	err := pl.decide(ctx)
+	if err == nil && pl.opts.Foresee && !replay {
+		err = pl.foresee(ctx)
+	}
 	pl.d.Planning = time.Since(began)
 	return pl.d, err
 }
@@ -209,6 +215,7 @@ func (p *planner) decide(ctx context.Context) error {
 		}
 		if p.Tx != nil {
 			p.w.redo = newRedoCheck(p.Tx.Redo, p.Log, start, p.gaps())
+			p.w.redo.collect = p.opts.Foresee && !p.replay
 		}
 		err := p.w.run(ctx, start)
 		if p.w.redo != nil {

@@ -19,6 +19,8 @@ type redoCheck struct {
 	end     bool  // the redo log is at its end
 	good    int64 // index behind the last unit that agrees, or lies before the walk
 	missing int64 // physical offset of the first record that the redo log lacks, -1 none
+	collect bool  // lacking is wanted
+	lacking []redolog.Unit
 	highest int64 // number of prepared messages: the greatest queue offset, -1 none
 	gaps    []Gap // in them records are gone, but what the redo log says of them is true
 	wrong   int64 // index of the first unit before the walk that is not its record's or lies behind a gap, -1 none
@@ -81,6 +83,7 @@ func (c *redoCheck) passGaps(before int64) {
 // meet compares the event of a record of the log.
 func (c *redoCheck) meet(u redolog.Unit) {
 	if c.missing >= 0 {
+		c.lacks(u)
 		return
 	}
 	c.passGaps(u.PhysicalOffset)
@@ -90,4 +93,12 @@ func (c *redoCheck) meet(u redolog.Unit) {
 	}
 	c.missing = u.PhysicalOffset
 	c.end, c.have = true, false
+	c.lacks(u)
+}
+
+// lacks notes a unit that the replay will add, for those who want to foresee what it does.
+func (c *redoCheck) lacks(u redolog.Unit) {
+	if c.collect {
+		c.lacking = append(c.lacking, u)
+	}
 }

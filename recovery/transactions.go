@@ -188,19 +188,31 @@ func MakeStates(ctx context.Context, log Records, events iter.Seq2[redolog.Entry
 	if err != nil || len(rows) == 0 {
 		return err
 	}
+	for _, r := range settle(rows, states.SegmentSize(), warn) {
+		if err := putRow(states, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle gives the rows of a table with files of a size in the order of the numbers that they get, and tells what is not as the messages
+// have it.
+func settle(rows []row, fileSize int64, warn func(Warning)) []row {
 	for i := range rows {
 		if rows[i].noGroup && rows[i].State == txstate.Prepared {
 			warn(Warning{Kind: KindNoGroup, File: "commitlog", Offset: rows[i].CommitOffset, Text: fmt.Sprintf(
 				"the prepared message at %d, number %d, has no PGROUP: it is open, and no producer can be asked", rows[i].CommitOffset, rows[i].number)})
 		}
 	}
-	far := min(farNumbers, farFiles*states.SegmentSize()/txstate.RecordSize)
+	far := min(farNumbers, farFiles*fileSize/txstate.RecordSize)
 	markLonely(rows, far)
 	// Of one number the row that keeps it comes first.
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(closed(a), closed(b)), cmp.Compare(b.CommitOffset, a.CommitOffset))
 	})
 	var moved []row
+	kept := rows[:0]
 	last := int64(-1) // the greatest number that is kept
 	for _, r := range rows {
 		wild := r.number < 0 || r.number > maxNumber || r.lonely && last >= 0 && r.number-last > far
@@ -213,18 +225,17 @@ func MakeStates(ctx context.Context, log Records, events iter.Seq2[redolog.Entry
 			}
 			continue
 		}
-		if err := putRow(states, r); err != nil {
-			return err
-		}
+		kept = append(kept, r)
 		last = r.number
 	}
-	return putMoved(states, moved, last, warn)
+	return append(kept, renumber(moved, last, warn)...)
 }
 
-// putMoved gives new numbers, behind the last one, to open transactions that cannot have their own.
-func putMoved(t *txstate.Table, moved []row, last int64, warn func(Warning)) error {
+// renumber gives new numbers, behind the last one, to open transactions that cannot have their own.
+func renumber(moved []row, last int64, warn func(Warning)) []row {
 	slices.SortFunc(moved, func(a, b row) int { return cmp.Compare(a.CommitOffset, b.CommitOffset) })
-	for _, r := range moved {
+	for i := range moved {
+		r := &moved[i]
 		was := r.number
 		last++
 		r.number = last
@@ -234,11 +245,8 @@ func putMoved(t *txstate.Table, moved []row, last int64, warn func(Warning)) err
 			warn(Warning{Kind: KindNumberTwice, File: txstate.Dir, Offset: r.number * txstate.RecordSize, Text: fmt.Sprintf(
 				"the open transactions at %d and another carry number %d; this one is now number %d", r.CommitOffset, was, r.number)})
 		}
-		if err := putRow(t, r); err != nil {
-			return err
-		}
 	}
-	return nil
+	return moved
 }
 
 func wildNumber(r *txstate.Record, number int64, what string) Warning {

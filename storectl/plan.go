@@ -48,6 +48,9 @@ A clean stop is believed, and a checkpoint after an unclean one: opening looks a
 or, after a clean stop of its own, at none of it. Damage before that is not seen here; the line
 "believed" says which part that is. "storectl check" looks at everything.
 
+Opening may warn of more than this: units of queues that are wrong, queue offsets that two records have, and
+holes in queues show only when the log is put into the queues again. "storectl check" finds them as well.
+
 It takes no lock: beside a running writer it says what opening would do after that one's death.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
