@@ -175,25 +175,6 @@ func (c *checkQueues) record(r *LogRecord) (unique, keys []byte, err error) {
 	return x.Unique, x.Keys, err
 }
 
-// next takes the unit that follows the last one taken when it lies in the bytes that were read, and is that of the record. So it is
-// with nearly all; what is not so simple is for place.
-func (c *checkQueues) next(q *queueCheck, r *LogRecord, x *recovery.Derived) bool {
-	n := len(q.found.list)
-	at := unitPos(r.QueueOffset) - q.units.at
-	if n == 0 || q.found.list[n-1].to != r.QueueOffset || at < 0 || at > int64(len(q.units.buf))-consumequeue.UnitSize {
-		return false
-	}
-	u, err := consumequeue.Decode(q.units.buf[at:])
-	if err != nil || u != x.Unit || q.used == 0 || q.units.at+at >= q.units.end {
-		return false
-	}
-	c.tick++
-	q.used = c.tick
-	q.found.list[n-1].to++
-	q.logged, q.logEnd, q.recordEnd = true, max(q.logEnd, r.QueueOffset+1), r.PhysicalOffset+int64(r.Size)
-	return true
-}
-
 // inBatchQueue says whether a record's queue is one of batches.
 func (c *checkQueues) inBatchQueue(r *LogRecord) bool {
 	q := c.byTopic[string(r.Topic)][r.QueueID]
