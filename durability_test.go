@@ -1,6 +1,7 @@
 package rocketstore_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
+	"github.com/rocketstore/rocketstore/message"
 )
 
 // Under SyncInterval a power cut takes at most what was put in the last interval, also when that is one short message
@@ -68,4 +70,21 @@ func TestAcknowledgedUnderSyncGroupIsOnTheDevice(t *testing.T) {
 		require.Equal(t, want, bodies(t, s, "T", 0))
 		require.NoError(t, s.Abandon())
 	}
+}
+
+// A record that is larger than what is gathered for one write is read like any other, with nothing put behind it.
+func TestALargeMessageUnderSyncGroupIsReadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := rocketstore.Open("", &rocketstore.Options{
+			FS: memfs.New(), Sparse: true, SegmentSize: 8 << 20, IndexSlots: 100, IndexEntries: 400, Sync: rocketstore.SyncGroup,
+		})
+		require.NoError(t, err)
+		_, err = s.Put(t.Context(), &message.Message{Topic: "T", Body: make([]byte, 4<<20)})
+		require.NoError(t, err)
+		_, end := s.Bounds()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble
+		defer cancel()
+		require.NoError(t, s.WaitDispatched(ctx, end))
+		require.NoError(t, s.Close(t.Context()))
+	})
 }

@@ -36,7 +36,8 @@ type Options struct {
 	StageEvery time.Duration
 	// StageSize is the size in bytes of each of the two buffers of [Staged]. Default 4 MiB, at most SegmentSize.
 	StageSize int
-	// Committed is called after [Queue.Commit], by whomever it was called, has made more bytes readable. It must not block.
+	// Committed is called when more bytes have become readable under [Staged], by [Queue.Commit] or since there was no room for them
+	// in the buffer. It must not block, nor call the queue.
 	Committed func()
 	// Budget limits the mapped segments of all queues that share it. Default nil: no limit.
 	Budget *Budget

@@ -67,7 +67,7 @@ func (q *Queue) stageBytes(s *segment, b []byte, off int64) error {
 		}
 		st.off = off + int64(len(b))
 		q.written.Store(st.off)
-		q.committed.Store(st.off)
+		q.committedTo(st.off)
 		return nil
 	}
 	st.b = append(st.b, b...)
@@ -102,10 +102,7 @@ func (q *Queue) Commit() error {
 	err := q.writeStaged(s, b, off)
 	q.mu.Lock()
 	if err == nil {
-		q.committed.Store(off + int64(len(b)))
-		if q.opts.Committed != nil {
-			q.opts.Committed()
-		}
+		q.committedTo(off + int64(len(b)))
 	} else {
 		err = q.fail(err)
 	}
@@ -130,8 +127,16 @@ func (q *Queue) commitLocked() error {
 	}
 	st.off += int64(len(st.b))
 	st.b = st.b[:0]
-	q.committed.Store(st.off)
+	q.committedTo(st.off)
 	return nil
+}
+
+// committedTo says that readers see all before off.
+func (q *Queue) committedTo(off int64) {
+	q.committed.Store(off)
+	if q.opts.Committed != nil {
+		q.opts.Committed()
+	}
 }
 
 func (q *Queue) writeStaged(s *segment, b []byte, off int64) error {
