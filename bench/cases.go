@@ -144,6 +144,13 @@ func storeCases(o *Options) []Case {
 				if _, err := (&Workload{Body: 1 << 10}).Fill(ctx, s, filled); err != nil {
 					return nil, errors.Join(err, s.Abandon())
 				}
+				// Opened again, it has nothing to write to the disk while it is read.
+				if err := s.Close(ctx); err != nil {
+					return nil, err
+				}
+				if s, err = openStore(dir, o, rocketstore.Options{}); err != nil {
+					return nil, err
+				}
 				return &Run{Step: read.step(ctx, s), Close: s.Abandon}, nil
 			},
 		})
