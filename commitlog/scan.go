@@ -108,7 +108,6 @@ func (s *Scanner) Next() bool {
 		s.ending = EndZeros
 		return false
 	}
-	s.rec = Record{}
 	var wrongBody error
 	if b, err = s.record(); err == nil {
 		wrongBody, err = s.rec.decodeChecked(b, s.CheckCRC)

@@ -142,8 +142,10 @@ func (w *logWalk) segment(ctx context.Context, d *Dir, seg Segment) bool {
 
 // found deals with the record at which the scanner stands.
 func (w *logWalk) found(l *logFile) bool {
-	if f, bad := l.checkPropertyCRC(); bad {
-		return w.badCRC(l, f)
+	if hasPropertyCRC(l.s.Record()) { // to make and clear a finding for each record takes time
+		if f, bad := l.checkPropertyCRC(); bad {
+			return w.badCRC(l, f)
+		}
 	}
 	return w.record(l, l.s.Record(), "")
 }

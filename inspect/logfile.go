@@ -95,11 +95,16 @@ func (l *logFile) finding() (Finding, error) {
 	return f, nil
 }
 
+// hasPropertyCRC says whether a CRC of the whole record is its last property.
+func hasPropertyCRC(r *commitlog.Record) bool {
+	at := len(r.Properties) - commitlog.PropertyCRCSize
+	return at >= 0 && string(r.Properties[at:at+len(message.PropertyCRC32)]) == message.PropertyCRC32
+}
+
 // checkPropertyCRC checks the present record against the CRC in its last property, if it has that.
 func (l *logFile) checkPropertyCRC() (Finding, bool) {
 	r := l.s.Record()
-	at := len(r.Properties) - commitlog.PropertyCRCSize
-	if at < 0 || string(r.Properties[at:at+len(message.PropertyCRC32)]) != message.PropertyCRC32 { // it is the last, where it is
+	if !hasPropertyCRC(r) {
 		return Finding{}, false
 	}
 	stored, computed, ok := commitlog.PropertyCRC(r.AppendTo(nil))
