@@ -41,7 +41,7 @@ func TestAKilledStoreTakesItsIndexUpWhereOurNoteProvesIt(t *testing.T) {
 		{"note of another file", func(t *testing.T, file string) { require.NoError(t, os.Rename(file, file[:len(file)-1]+"x")) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := golden.TempDir(t)
 			o := &rocketstore.Options{SegmentSize: 8192, IndexSlots: slots, IndexEntries: entries}
 			s := open(t, dir, o)
 			var last int64
@@ -96,7 +96,7 @@ func TestAKilledStoreTakesItsIndexUpWhereOurNoteProvesIt(t *testing.T) {
 func TestThePlanTellsOfAnIndexThatEndsAgainWhereItWas(t *testing.T) {
 	t.Parallel()
 	for _, harm := range []bool{false, true} {
-		dir := t.TempDir()
+		dir := golden.TempDir(t)
 		o := &rocketstore.Options{SegmentSize: 8192, IndexSlots: 50, IndexEntries: 1000}
 		s := open(t, dir, o)
 		for i := range 50 {
