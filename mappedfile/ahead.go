@@ -31,6 +31,7 @@ type background struct {
 	// bytes, and waits for the end of zeroing. Both are stored under mu.
 	zeroed  atomic.Int64
 	zeroing bool
+	held    bool // no zeros are written
 	zeros   []byte
 }
 
@@ -93,6 +94,24 @@ func (g *background) pass(end int64) {
 		g.idle.Wait()
 	}
 	g.zeroed.Store(max(g.zeroed.Load(), end))
+}
+
+// hold ends the writing of zeros until release: a cut looks at what they go over.
+func (g *background) hold() (release func()) {
+	if g == nil {
+		return func() {}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held = true
+	for g.zeroing {
+		g.idle.Wait()
+	}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.held = false
+	}
 }
 
 // take gives the segment that starts at start if it is made or just being made, else nil: then the caller makes it.
@@ -249,7 +268,7 @@ func (g *background) zeroSome() bool {
 	pos := max(end, from) - s.start
 	pos += -pos & (PageSize - 1)
 	n := min(q.opts.ZeroAhead/4, q.opts.SegmentSize-pos)
-	g.zeroing = n > 0 && s.start+pos+n <= end+q.opts.ZeroAhead
+	g.zeroing = !g.held && n > 0 && s.start+pos+n <= end+q.opts.ZeroAhead
 	g.mu.Unlock()
 	if !g.zeroing { // only this goroutine sets it
 		return false

@@ -45,6 +45,7 @@ func (q *Queue) TruncateAfter(off int64) error {
 }
 
 func (q *Queue) cut(off int64) error {
+	defer q.bg.hold()()
 	if ahead := q.bg.takeAny(); ahead != nil {
 		if err := q.removeFile(ahead, ErrOutOfRange); err != nil {
 			return err
