@@ -24,6 +24,9 @@ type Mark struct {
 // stateStep is how many entries are a whole number of the hash's blocks of 32 bytes: a state behind so many keeps no bytes.
 const stateStep = 8
 
+// inState is how many of a header's entries are in the state of its mark.
+func inState(h Header) int32 { return h.Keys() - h.Keys()%stateStep }
+
 // Mark gives the mark of the last file; nil when there is none, when it has no entries or its header is damaged, or when it is
 // full, of which [Index.FullThrough] tells. What it says is durable as soon as a [Index.Sync] that began later has succeeded.
 // It reads the entries that were put since the last call, without holding up puts, all of them at the first.
@@ -39,7 +42,7 @@ func (x *Index) Mark() (*Mark, error) {
 	}
 	m := &Mark{File: f.name, Header: h}
 	err := mappedfile.Guard(f.path, func() (err error) {
-		steps := h.Keys() - h.Keys()%stateStep
+		steps := inState(h)
 		_, _ = f.sum.Write(f.b[f.shape.entryPos(f.summed+1):f.shape.entryPos(steps+1)]) // never fails
 		f.summed = steps
 		all := f.sum
@@ -84,7 +87,7 @@ func (x *Index) Resume(m *Mark) {
 func (f *file) resume(m *Mark) {
 	f.summed = 0
 	if f.sum.UnmarshalBinary(m.State) == nil {
-		f.summed = m.Header.Keys() - m.Header.Keys()%stateStep
+		f.summed = inState(m.Header)
 	}
 }
 

@@ -166,7 +166,7 @@ func (c *checkQueues) record(r *LogRecord) (unique, keys []byte, err error) {
 		}
 	case x.Queued:
 		if q := c.find(r.Topic, r.QueueID); q == nil || !c.next(q, r, x) {
-			err = c.place(r, recovery.Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit})
+			err = c.place(r, x.Own(&r.Record))
 		}
 		if err == nil {
 			err = x.Light(&r.Record, c.each)

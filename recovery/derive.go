@@ -121,16 +121,9 @@ func valueOf(item []byte, name string, value *[]byte) {
 // Units calls place for each unit that the record has in a consume queue, its own first, then those of light queues. The
 // placement's topic aliases the record.
 func (d *Deriver) Units(r *commitlog.Record, place func(Placement) error) error {
-	if !r.SysFlag.Queued() || r.SysFlag.Has(message.FlagInnerBatch) {
-		return nil
-	}
-	var a attributes
-	a.parse(r.Properties)
-	p := Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: d.unit(r, &a)}
-	if err := place(p); err != nil || a.multiOffsets == nil {
-		return err
-	}
-	return placeMulti(p, &a, place)
+	var x Derived
+	d.Derive(r, &x)
+	return x.units(r, place)
 }
 
 // unit is the record's unit in its own queue.
@@ -221,10 +214,26 @@ func (d *Deriver) Derive(r *commitlog.Record, x *Derived) {
 	}
 }
 
+// Own is where Unit belongs.
+func (x *Derived) Own(r *commitlog.Record) Placement {
+	return Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit}
+}
+
+// units is [Deriver.Units].
+func (x *Derived) units(r *commitlog.Record, place func(Placement) error) error {
+	if !x.Queued {
+		return nil
+	}
+	if err := place(x.Own(r)); err != nil {
+		return err
+	}
+	return x.Light(r, place)
+}
+
 // Light calls place for each unit that the record has in a light queue.
 func (x *Derived) Light(r *commitlog.Record, place func(Placement) error) error {
 	if !x.Queued || x.attributes.multiOffsets == nil {
 		return nil
 	}
-	return placeMulti(Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit}, &x.attributes, place)
+	return placeMulti(x.Own(r), &x.attributes, place)
 }

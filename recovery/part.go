@@ -86,10 +86,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.kept.begin(r)
 	d.Derive(r, &p.derived)
 	unique, keys := p.derived.Unique, p.derived.Keys
-	if p.derived.Queued {
-		_ = p.place(Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: p.derived.Unit})
-		_ = p.derived.Light(r, p.place)
-	}
+	_ = p.derived.units(r, p.place)
 	p.kept.end(r, unique, keys)
 	if transactions {
 		if u, ok := Event(r); ok {

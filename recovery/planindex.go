@@ -65,9 +65,10 @@ func (p *planner) proveIndex() (err error) {
 	for _, f := range p.Index.Files() {
 		if f.Name == p.Hint.Index.File {
 			p.proof, err = p.Index.Prove(p.Hint.Index)
-		}
-		if f.Name == p.Hint.Index.File || f.Damaged != nil || f.Header.IndexCount < f.Entries {
 			return err
+		}
+		if f.Damaged != nil || f.Header.IndexCount < f.Entries {
+			return nil
 		}
 	}
 	return nil
@@ -171,8 +172,9 @@ func (p *planner) indexCut() int64 {
 func (p *planner) planIndex() {
 	p.d.indexFrom = p.d.LogEnd
 	if p.Index != nil {
-		p.d.indexKeep = p.indexKeeps(p.indexFiles())
-		if p.proof != nil && p.d.indexKeep == len(p.indexFiles()) {
+		files := p.indexFiles()
+		p.d.indexKeep = p.indexKeeps(files)
+		if p.proof != nil && p.d.indexKeep == len(files) {
 			p.d.indexProof = p.proof
 		}
 	}
