@@ -250,6 +250,7 @@ type Reader struct {
 	at   int64 // where the next record starts
 	end  int64 // of the bytes in view
 	held bool
+	one  [1]Record // of Next
 	// TrustCRC leaves out the check of bodies, for records that were checked before.
 	TrustCRC bool
 	// TrustOwn leaves it out for what this process has appended, as long as all of it was made here and none came by [Log.AppendRaw].
@@ -275,26 +276,48 @@ func (r *Reader) SeekTo(offset int64) {
 // Next gives the next record, valid until the next call; nil at the end of the log. It can be called again when the log
 // has grown. Bytes that cannot be believed are a [*mappedfile.CorruptError], and the reader then stays where it is.
 func (r *Reader) Next() (*Record, error) {
+	n, err := r.Read(r.one[:])
+	if n == 0 {
+		return nil, err
+	}
+	return &r.one[0], nil
+}
+
+// Read is [Reader.Next] for as many records as dst has room for and the log has now, or fewer. It gives their number, 0 at the end of
+// the log or with an error. They are valid until the next call; [Reader.Guard] is for those who touch their slices.
+func (r *Reader) Read(dst []Record) (n int, err error) {
 	for {
 		if !r.held || r.at >= r.end {
 			if more, err := r.fill(); err != nil || !more {
-				return nil, err
+				return 0, err
 			}
 		}
-		var ok bool
-		if err := mappedfile.Guard(r.view.File(), func() error { ok = r.scan.Next(); return nil }); err != nil {
-			return nil, err
+		fault := r.Guard(func() error {
+			for n < len(dst) && r.scan.take(&dst[n]) {
+				n++
+			}
+			return nil
+		})
+		if n > 0 {
+			r.at = dst[n-1].PhysicalOffset + int64(dst[n-1].Size)
 		}
-		if ok {
-			r.at = r.scan.base + r.scan.next
-			return &r.scan.rec, nil
+		r.scan.next = r.at - r.scan.base // the scan goes on behind a record that has a wrong CRC only
+		if n > 0 {
+			return n, nil // what stopped it is met again by the next call
+		}
+		if fault != nil {
+			return 0, fault
 		}
 		more, err := r.pass()
 		if err != nil || !more {
-			return nil, err
+			return 0, err
 		}
 	}
 }
+
+// Guard runs f, which may touch what the slices of the records at hand point to: a fault in the mapping is an error that matches
+// [mappedfile.ErrFault] then.
+func (r *Reader) Guard(f func() error) error { return mappedfile.Guard(r.view.File(), f) }
 
 // pass goes on where the scan stopped without a record: at a blank, at the end of what is there, at damage.
 func (r *Reader) pass() (bool, error) {

@@ -90,7 +90,10 @@ func (s *Scanner) Ending() Ending { return s.ending }
 func (s *Scanner) Err() error { return s.err }
 
 // Next moves to the next record and says whether there is one that can be believed.
-func (s *Scanner) Next() bool {
+func (s *Scanner) Next() bool { return s.take(&s.rec) }
+
+// take is Next with room for the record, which is zero where its bytes cannot be decoded.
+func (s *Scanner) take(rec *Record) bool {
 	s.pos = s.next
 	if s.err = nil; s.size-s.pos < BlankSize {
 		s.ending = EndOfSegment
@@ -110,21 +113,21 @@ func (s *Scanner) Next() bool {
 	}
 	var wrongBody error
 	if b, err = s.record(); err == nil {
-		wrongBody, err = s.rec.decodeChecked(b, s.CheckCRC)
+		wrongBody, err = rec.decodeChecked(b, s.CheckCRC)
 	}
 	if err != nil {
-		s.rec = Record{}
+		*rec = Record{}
 		return s.stop(err)
 	}
-	if s.rec.PhysicalOffset != s.Offset() {
-		return s.stop(fmt.Errorf("%w: says %d, lies at %d", ErrPlace, s.rec.PhysicalOffset, s.Offset()))
+	if rec.PhysicalOffset != s.Offset() {
+		return s.stop(fmt.Errorf("%w: says %d, lies at %d", ErrPlace, rec.PhysicalOffset, s.Offset()))
 	}
-	s.next = s.pos + int64(s.rec.Size)
+	s.next = s.pos + int64(rec.Size)
 	if wrongBody != nil {
 		return s.stop(wrongBody)
 	}
 	if s.CheckTorn {
-		if err := s.rec.checkTorn(s.pos); err != nil {
+		if err := rec.checkTorn(s.pos); err != nil {
 			return s.stop(err)
 		}
 	}

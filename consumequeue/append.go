@@ -80,7 +80,6 @@ func (q *Queue) AppendRun(index int64, b []byte) error {
 
 // appendUnits writes whole units at index, the end, over the ends of files. After an error those that come first may be there.
 func (q *Queue) appendUnits(index int64, b []byte) error {
-	q.markDirty()
 	for len(b) > 0 {
 		n := min(int64(len(b)), q.segs.Remaining()/UnitSize*UnitSize)
 		if err := q.appendBytes(b[:n]); err != nil {
@@ -89,6 +88,7 @@ func (q *Queue) appendUnits(index int64, b []byte) error {
 		b = b[n:]
 		index += n / UnitSize
 		q.max.Store(index)
+		q.markDirty() // when the bytes are there: a sync before that takes the mark away
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package consumequeue_test
 
 import (
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/mappedfile"
+	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 )
 
@@ -125,4 +127,34 @@ func TestManyQueuesStayWithinTheBudget(t *testing.T) {
 		require.NoError(t, table.Sync(0))
 		require.NoError(t, table.Close())
 	}
+}
+
+// openingFS calls a function before a file is opened.
+type openingFS struct {
+	mappedfile.FS
+	before func()
+}
+
+func (o *openingFS) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	o.before()
+	return o.FS.OpenFile(name, flag, perm)
+}
+
+// A sync of the table that comes while a run is appended does not keep the next one from making the run durable.
+func TestARunIsNotForgottenBySyncs(t *testing.T) {
+	disk := crashfs.New(memfs.New())
+	fsys := &openingFS{disk, func() {}}
+	table := openTable(t, fsys, nil)
+	q := ensure(t, table, "T", 0)
+	appendRange(t, q, 0, 5) // the next unit needs another file
+	require.NoError(t, table.Sync(0))
+	syncs := 0
+	fsys.before = func() {
+		syncs++
+		require.NoError(t, table.Sync(0))
+	}
+	require.NoError(t, q.AppendRun(5, nth(5).AppendTo(nil)))
+	require.Positive(t, syncs)
+	require.NoError(t, table.Sync(0))
+	requireUnits(t, ensure(t, openTable(t, disk.Image(0), nil), "T", 0), 0, 6) // what a power cut leaves
 }

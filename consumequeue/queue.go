@@ -52,6 +52,9 @@ func (q *Queue) ID() int32 { return q.id }
 // Dir is the folder of the queue's files, inside the store directory.
 func (q *Queue) Dir() string { return q.dir }
 
+// Removed says whether [Table.Remove] was called for the queue: who keeps a queue asks before using it again.
+func (q *Queue) Removed() bool { return q.removed.Load() }
+
 // Segments lists the queue's files.
 func (q *Queue) Segments() []mappedfile.SegmentInfo { return q.segs.Segments() }
 

@@ -64,7 +64,9 @@ func TestTableMayChangeWhileItIsListed(t *testing.T) {
 		seen = append(seen, topic)
 	}
 	for q := range table.All() {
+		require.False(t, q.Removed())
 		require.NoError(t, table.Remove(q))
+		require.True(t, q.Removed())
 	}
 	require.Equal(t, []string{"a", "c"}, seen)
 	require.Empty(t, keys(table))

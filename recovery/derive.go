@@ -137,9 +137,9 @@ func (d *Deriver) unit(r *commitlog.Record, a *attributes) consumequeue.Unit {
 
 // placeMulti places the record in each queue that INNER_MULTI_DISPATCH names, at the offset that stands at the same place
 // in INNER_MULTI_QUEUE_OFFSET; an empty offset is none.
-func placeMulti(p Placement, a *attributes, place func(Placement) error) error {
+func (x *Derived) placeMulti(p Placement, place func(Placement) error) error {
 	own := p.QueueID
-	names, offsets := a.multiQueues, a.multiOffsets
+	names, offsets := x.multiQueues, x.multiOffsets
 	for len(names) > 0 && len(offsets) > 0 {
 		var name, offset []byte
 		name, names, _ = bytes.Cut(names, []byte{','})
@@ -199,18 +199,20 @@ type Derived struct {
 	// Unique and Keys are as [Deriver.Keys] gives them.
 	Unique, Keys []byte
 
-	attributes attributes
+	multiQueues, multiOffsets []byte // of the attributes
 }
 
 // Derive puts what the record means into x, whose slices alias the record.
 func (d *Deriver) Derive(r *commitlog.Record, x *Derived) {
-	x.attributes.parse(r.Properties)
+	var a attributes
+	a.parse(r.Properties)
 	x.Unique, x.Keys = nil, nil
 	if index.Indexed(d.Dialect, r.SysFlag) {
-		x.Unique, x.Keys = d.keys(&x.attributes)
+		x.Unique, x.Keys = d.keys(&a)
 	}
+	x.multiQueues, x.multiOffsets = a.multiQueues, a.multiOffsets
 	if x.Queued = r.SysFlag.Queued() && !r.SysFlag.Has(message.FlagInnerBatch); x.Queued {
-		x.Unit = d.unit(r, &x.attributes)
+		x.Unit = d.unit(r, &a)
 	}
 }
 
@@ -232,8 +234,8 @@ func (x *Derived) units(r *commitlog.Record, place func(Placement) error) error 
 
 // Light calls place for each unit that the record has in a light queue.
 func (x *Derived) Light(r *commitlog.Record, place func(Placement) error) error {
-	if !x.Queued || x.attributes.multiOffsets == nil {
+	if !x.Queued || x.multiOffsets == nil {
 		return nil
 	}
-	return placeMulti(x.Own(r), &x.attributes, place)
+	return x.placeMulti(x.Own(r), place)
 }

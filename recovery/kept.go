@@ -188,7 +188,7 @@ func (r *runner) indexKept(ctx context.Context, all []*kept) error {
 // queueKept puts the units of what the walk kept into their queues, and counts the records.
 func (r *runner) queueKept(ctx context.Context, all []*kept, live *Dispatcher, queues *queueSink) error {
 	for i, k := range all {
-		runs := make([]unitRun, len(k.queues))
+		runs := make([]keptRun, len(k.queues))
 		for _, c := range k.chunks {
 			for i := range c.digests {
 				d := &c.digests[i]
@@ -201,7 +201,7 @@ func (r *runner) queueKept(ctx context.Context, all []*kept, live *Dispatcher, q
 					continue
 				}
 				live.reader.SeekTo(d.unit.End())
-				if err := live.step(ctx, d.unit.PhysicalOffset, d.storeTime); err != nil {
+				if err := live.step(ctx, 1, d.unit.PhysicalOffset, d.storeTime); err != nil {
 					return err
 				}
 			}
@@ -226,15 +226,13 @@ const (
 	settleRuns = 64
 )
 
-// unitRun collects units that follow each other at the end of a queue, which it looks up once.
-type unitRun struct {
-	queue *consumequeue.Queue
-	from  int64 // queue offset of the first
-	units []byte
-	runs  int // so many were put into the queue
+// keptRun is the run of one queue of a segment.
+type keptRun struct {
+	unitRun
+	settled int // of unitRun.runs
 }
 
-func (u *unitRun) put(s *queueSink, d *digest, sp *span) error {
+func (u *keptRun) put(s *queueSink, d *digest, sp *span) error {
 	p := Placement{Topic: sp.topic, QueueID: sp.id, QueueOffset: d.queueOffset, Unit: d.unit}
 	if u.queue == nil {
 		q, err := s.find(p)
@@ -243,30 +241,16 @@ func (u *unitRun) put(s *queueSink, d *digest, sp *span) error {
 		}
 		u.queue = q
 	}
-	if n := len(u.units) / consumequeue.UnitSize; n > 0 {
-		if d.queueOffset == u.from+int64(n) && n < longestRun {
-			u.units = d.unit.AppendTo(u.units)
-			return nil
-		}
-		if err := u.flush(); err != nil {
-			return err
-		}
+	long := longestRun
+	if sp.number >= mostRuns {
+		long = 0
 	}
-	if first, end := u.queue.Bounds(); end > first && d.queueOffset == end && end <= maxQueueOffset && sp.number < mostRuns {
-		u.from, u.units = end, d.unit.AppendTo(u.units)
+	if err := u.unitRun.put(s, p, long); err != nil {
+		return err
+	}
+	if u.runs-u.settled < settleRuns {
 		return nil
 	}
-	return s.putIn(u.queue, p)
-}
-
-func (u *unitRun) flush() error {
-	if len(u.units) == 0 {
-		return nil
-	}
-	err := u.queue.AppendRun(u.from, u.units)
-	u.units = u.units[:0]
-	if u.runs++; err == nil && u.runs%settleRuns == 0 {
-		err = u.queue.Settle()
-	}
-	return err
+	u.settled = u.runs
+	return u.queue.Settle()
 }

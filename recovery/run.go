@@ -202,7 +202,7 @@ func (r *runner) replay(ctx context.Context) (*Dispatcher, error) {
 	if r.Index != nil {
 		sinks = append(sinks, NewIndexSink(r.Index, r.Derive, r.d.indexFrom))
 	}
-	live := NewDispatcher(r.Log, r.d.replayFrom, sinks...)
+	live := NewDispatcher(r.Log, r.Derive, r.d.replayFrom, sinks...)
 	if r.opts.Progress != nil {
 		total := r.d.LogEnd - r.d.replayFrom
 		live.OnProgress(func(at int64) { r.opts.Progress("replay", at-r.d.replayFrom, total) })

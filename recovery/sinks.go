@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"math/bits"
 
 	"github.com/rocketstore/rocketstore/commitlog"
 	"github.com/rocketstore/rocketstore/consumequeue"
@@ -23,6 +23,22 @@ type Sink interface {
 	Sync(ctx context.Context) error
 }
 
+// batch is records of the log that follow each other, with what each of them means.
+type batch struct {
+	records []commitlog.Record
+	derived []Derived
+}
+
+// batchSink is a sink that takes a batch for less than its records one by one.
+type batchSink interface {
+	Sink
+	// applyBatch is Apply for each record. After an error it may have taken any of them, which come again then.
+	applyBatch(b *batch) error
+}
+
+// recentQueues is how many queues a sink remembers, so that most records need no look into the table.
+const recentQueues = 64
+
 // queueSink puts units into consume queues.
 type queueSink struct {
 	table   *consumequeue.Table
@@ -31,7 +47,11 @@ type queueSink struct {
 	warn    func(Warning)                                                   // what replay mends or comes upon
 	belongs func(q *consumequeue.Queue, at int64, u consumequeue.Unit) bool // whether a unit fits the record that it points to
 	ext     *extensions                                                     // nil: addresses into them are believed
-	place   func(Placement) error                                           // bound once, so that Apply allocates nothing
+	place   func(Placement) error                                           // put; bound once, so that Apply allocates nothing
+	light   func(Placement) error                                           // hold; so that applyBatch does not
+
+	recent [recentQueues]unitRun
+	held   uint64 // a bit for each of recent that holds units back; none between two batches
 }
 
 // NewQueueSink makes the sink for consume queues. Warn is told of what it mends. Belongs is asked whether the unit that a
@@ -42,7 +62,7 @@ func NewQueueSink(t *consumequeue.Table, d *Deriver, durable int64, warn func(Wa
 
 func newQueueSink(t *consumequeue.Table, d *Deriver, durable int64, warn func(Warning), belongs func(*consumequeue.Queue, int64, consumequeue.Unit) bool) *queueSink {
 	s := &queueSink{table: t, derive: d, durable: durable, warn: warn, belongs: belongs}
-	s.place = s.put
+	s.place, s.light = s.put, s.hold
 	return s
 }
 
@@ -52,6 +72,59 @@ func (s *queueSink) Durable() int64 { return s.durable }
 func (s *queueSink) Apply(r *commitlog.Record) error { return s.derive.Units(r, s.place) }
 
 func (s *queueSink) Sync(context.Context) error { return s.table.Sync(0) }
+
+// applyBatch writes the units that continue a queue at once. What stands in the queues in the end, and what is warned of, is the same as
+// if they came one by one: before a unit that needs more than to be appended its queue gets those that were held back.
+func (s *queueSink) applyBatch(b *batch) error {
+	for ; s.held != 0; s.held &= s.held - 1 { // of a batch that failed, and now comes again
+		s.recent[bits.TrailingZeros64(s.held)].forget()
+	}
+	for i := range b.records {
+		x := &b.derived[i]
+		if !x.Queued {
+			continue
+		}
+		if err := s.hold(x.Own(&b.records[i])); err != nil {
+			return err
+		}
+		if err := x.Light(&b.records[i], s.light); err != nil {
+			return err
+		}
+	}
+	for ; s.held != 0; s.held &= s.held - 1 {
+		if err := s.recent[bits.TrailingZeros64(s.held)].flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold puts a unit, or holds it back until the batch ends.
+func (s *queueSink) hold(p Placement) error {
+	slot := int(p.QueueID) + len(p.Topic)
+	if n := len(p.Topic); n > 0 {
+		slot += int(p.Topic[n-1]) * 5 // topics of one length mostly differ at the end
+	}
+	slot &= recentQueues - 1
+	u := &s.recent[slot]
+	if u.queue == nil || u.queue.ID() != p.QueueID || u.queue.Topic() != string(p.Topic) || u.queue.Removed() {
+		if err := u.flush(); err != nil {
+			return err
+		}
+		q, err := s.find(p)
+		if q == nil {
+			return err
+		}
+		u.queue = q
+	}
+	if err := u.put(s, p, longestRun); err != nil {
+		return err
+	}
+	if len(u.units) > 0 {
+		s.held |= 1 << slot
+	}
+	return nil
+}
 
 func (s *queueSink) put(p Placement) error {
 	q, err := s.find(p)
@@ -148,7 +221,12 @@ type indexSink struct {
 	index  *index.Index
 	derive *Deriver
 	from   int64
+	hashes []int32        // of the batch at hand
+	hashed []index.Hashed // its records
 }
+
+// mostHashes is for how many keys a sink keeps the room: a record may have 16 000.
+const mostHashes = 1 << 14
 
 // NewIndexSink makes the sink for the key index; records before from are in it already.
 func NewIndexSink(x *index.Index, d *Deriver, from int64) Sink {
@@ -166,98 +244,21 @@ func (s *indexSink) Apply(r *commitlog.Record) error {
 	return s.index.Put(index.Keys{Topic: r.Topic, UniqueKey: unique, Keys: keys, PhysicalOffset: r.PhysicalOffset, StoreTimestamp: r.StoreTimestamp})
 }
 
+func (s *indexSink) applyBatch(b *batch) error {
+	if cap(s.hashes) > mostHashes {
+		s.hashes = nil
+	}
+	s.hashes, s.hashed = s.hashes[:0], s.hashed[:0]
+	for i := range b.records {
+		r, x := &b.records[i], &b.derived[i]
+		if r.PhysicalOffset < s.from {
+			continue
+		}
+		n := len(s.hashes)
+		s.hashes = s.index.AppendHashes(s.hashes, index.Keys{Topic: r.Topic, UniqueKey: x.Unique, Keys: x.Keys})
+		s.hashed = append(s.hashed, index.Hashed{Hashes: s.hashes[n:], PhysicalOffset: r.PhysicalOffset, StoreTimestamp: r.StoreTimestamp})
+	}
+	return s.index.PutRun(s.hashed)
+}
+
 func (s *indexSink) Sync(context.Context) error { return s.index.Sync() }
-
-// Dispatcher feeds the records of a log to sinks, in order. It is for one goroutine.
-type Dispatcher struct {
-	reader *commitlog.Reader
-	sinks  []Sink
-	count  int64
-	last   int64        // physical offset of the last record, -1 before the first
-	time   atomic.Int64 // store time of the last record; stored by CatchUp
-	// progress is called now and then with the physical offset reached.
-	progress func(offset int64)
-	applied  func(r *commitlog.Record)
-}
-
-// NewDispatcher makes a dispatcher that starts at the record at from.
-func NewDispatcher(log *commitlog.Log, from int64, sinks ...Sink) *Dispatcher {
-	return &Dispatcher{reader: log.NewReader(from), sinks: sinks, last: -1}
-}
-
-// trust says whether the bodies' CRCs are taken as checked.
-func (d *Dispatcher) trust(checked bool) {
-	d.reader.TrustCRC = checked
-	d.reader.SeekTo(d.reader.Offset())
-}
-
-// TrustOwn has the dispatcher, which has all that was in the log when it was opened, believe the bodies that are appended from now on
-// by this process: they were in memory a moment ago, and reads check them.
-func (d *Dispatcher) TrustOwn() { d.reader.TrustOwn = true }
-
-// CatchUp dispatches what is in the log and not yet dispatched. After an error it can be called again: the record that
-// failed is then given to all sinks once more.
-func (d *Dispatcher) CatchUp(ctx context.Context) error {
-	for {
-		at := d.reader.Offset()
-		r, err := d.reader.Next()
-		if err != nil || r == nil {
-			return err
-		}
-		for _, s := range d.sinks {
-			if err := s.Apply(r); err != nil {
-				d.reader.SeekTo(at)
-				return fmt.Errorf("%s: record at %d: %w", s.Name(), at, err)
-			}
-		}
-		if d.applied != nil {
-			d.applied(r)
-		}
-		if err := d.step(ctx, r.PhysicalOffset, r.StoreTimestamp); err != nil {
-			return err
-		}
-	}
-}
-
-// step notes a record that all sinks have, and says now and then where it is.
-func (d *Dispatcher) step(ctx context.Context, physicalOffset, storeTime int64) error {
-	d.last = physicalOffset
-	d.time.Store(storeTime)
-	if d.count++; d.count%1024 != 0 {
-		return nil
-	}
-	if d.progress != nil {
-		d.progress(physicalOffset)
-	}
-	return ctx.Err()
-}
-
-// Offset is the physical offset up to which all sinks have everything.
-func (d *Dispatcher) Offset() int64 { return d.reader.Offset() }
-
-// Last is the physical offset of the last record that was dispatched, -1 before the first.
-func (d *Dispatcher) Last() int64 { return d.last }
-
-// StoreTime is the store time of the last record that all sinks have, ms, 0 before the first. Any goroutine may ask.
-func (d *Dispatcher) StoreTime() int64 { return d.time.Load() }
-
-// OnProgress has f called now and then, from CatchUp, with the physical offset reached.
-func (d *Dispatcher) OnProgress(f func(offset int64)) { d.progress = f }
-
-// OnApplied has f called, from CatchUp, for each record that all sinks have taken. Its slices are not valid afterwards.
-func (d *Dispatcher) OnApplied(f func(r *commitlog.Record)) { d.applied = f }
-
-// Count is how many records were dispatched.
-func (d *Dispatcher) Count() int64 { return d.count }
-
-// Sync makes what was dispatched durable in all sinks.
-func (d *Dispatcher) Sync(ctx context.Context) error {
-	errs := make([]error, 0, len(d.sinks))
-	for _, s := range d.sinks {
-		errs = append(errs, s.Sync(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-// Close lets go of the log.
-func (d *Dispatcher) Close() { d.reader.Close() }
