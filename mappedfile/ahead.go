@@ -130,6 +130,7 @@ func (g *background) take(start int64) *segment {
 		return nil
 	}
 	g.ready = nil
+	g.zeroed.Store(max(g.zeroed.Load(), start+s.zeroed))
 	return s
 }
 
@@ -184,6 +185,7 @@ func (g *background) run() {
 			g.makeAhead()
 			g.populate()
 			g.zeroAhead()
+			g.zeroReady()
 		}
 	}
 }
@@ -282,6 +284,56 @@ func (g *background) zeroSome() bool {
 	g.zeroing = false
 	g.idle.Broadcast()
 	return err == nil
+}
+
+// zeroReady writes zeros over the segment that is made ahead, and is done with it when four fifths of the one before it are
+// written: as another file's, these zeros hold up no sync of what is appended.
+func (g *background) zeroReady() {
+	if !g.q.zeroesAhead() {
+		return
+	}
+	for g.zeroReadySome() {
+	}
+}
+
+// zeroReadySome writes as much as Options.ZeroAhead says, and takes it to the device.
+func (g *background) zeroReadySome() bool {
+	g.mu.Lock()
+	s := g.ready
+	if s == nil || g.stopped {
+		g.mu.Unlock()
+		return false
+	}
+	size := g.q.opts.SegmentSize
+	from, filled := s.zeroed, g.q.written.Load()-(s.start-size)
+	to := min(from+g.q.opts.ZeroAhead, size)
+	g.busy = from < to && from <= filled+filled/4
+	g.mu.Unlock()
+	if !g.busy { // only this goroutine sets it
+		return false
+	}
+	err := g.writeZeros(s, from, to-from)
+	if err == nil {
+		err = g.syncZeros(s)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		s.zeroed = to
+	}
+	g.busy = false
+	g.idle.Broadcast()
+	return err == nil
+}
+
+// syncZeros takes the zeros of a segment made ahead to the device.
+func (g *background) syncZeros(s *segment) error {
+	h, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	return h.file.Sync()
 }
 
 func (g *background) writeZeros(s *segment, pos, n int64) error {

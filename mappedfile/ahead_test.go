@@ -40,21 +40,22 @@ func TestSegmentAheadIsReadyBeforeItIsNeeded(t *testing.T) {
 // writes tells of each WriteAt.
 type writes struct {
 	mappedfile.FS
-	tell func(off int64, b []byte)
+	tell func(name string, off int64, b []byte)
 }
 
 func (w *writes) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
 	f, err := w.FS.OpenFile(name, flag, perm)
-	return &writesTo{f, w.tell}, err
+	return &writesTo{f, name[len(name)-len(seg(0)):], w.tell}, err
 }
 
 type writesTo struct {
 	mappedfile.File
-	tell func(off int64, b []byte)
+	name string
+	tell func(name string, off int64, b []byte)
 }
 
 func (f *writesTo) WriteAt(b []byte, off int64) (int, error) {
-	f.tell(off, b)
+	f.tell(f.name, off, b)
 	return f.File.WriteAt(b, off)
 }
 
@@ -62,23 +63,74 @@ func (f *writesTo) WriteAt(b []byte, off int64) (int, error) {
 // metadata; what was appended is not touched, and the last page of a segment is the last that is written (R-E-090).
 func TestZerosAreWrittenAheadOfTheEndAndNeverOverWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var zeroed []int64
-		fsys := &writes{memfs.New(), func(off int64, b []byte) {
+		zeroed := map[string][]int64{} // file -> pages
+		fsys := &writes{memfs.New(), func(name string, off int64, b []byte) {
 			if bytes.Count(b, []byte{0}) == len(b) {
-				zeroed = append(zeroed, off)
-				require.Len(t, b, page)
+				require.Zero(t, off%page+int64(len(b))%page)
+				for ; len(b) > 0; b = b[page:] {
+					zeroed[name] = append(zeroed[name], off/page)
+					off += page
+				}
 			}
 		}}
 		q := open(t, fsys, "log", mappedfile.Options{
 			SegmentSize: 8 * page, Mode: mappedfile.Pwrite, Ahead: true, ZeroAhead: 4 * page, Reserve: mappedfile.ReserveWhole,
 		})
+		first, second := seg(0), seg(8*page)
 		put(t, q, "abc")
 		synctest.Wait()
-		require.Equal(t, []int64{page, 2 * page, 3 * page}, zeroed)
+		require.Equal(t, map[string][]int64{first: {1, 2, 3}, second: {0, 1, 2, 3}}, zeroed)
 		put(t, q, strings.Repeat("x", 5*page))
 		synctest.Wait()
-		require.Equal(t, []int64{page, 2 * page, 3 * page, 6 * page, 7 * page}, zeroed)
-		require.Equal(t, "abc"+strings.Repeat("x", 5*page), string(readFile(t, fsys, "log/"+seg(0))[:5*page+3]))
+		require.Equal(t, map[string][]int64{first: {1, 2, 3, 6, 7}, second: {0, 1, 2, 3, 4, 5, 6, 7}}, zeroed, "the next one as a whole")
+		require.Equal(t, "abc"+strings.Repeat("x", 5*page), string(readFile(t, fsys, "log/"+first)[:5*page+3]))
+
+		require.NoError(t, q.Fill([]byte("blank")))
+		put(t, q, "in the next one")
+		put(t, q, strings.Repeat("y", 3*page))
+		synctest.Wait()
+		require.Equal(t, []int64{0, 1, 2, 3, 4, 5, 6, 7}, zeroed[second], "not once more")
+		require.Equal(t, "in the next one"+strings.Repeat("y", 3*page), string(readFile(t, fsys, "log/"+second)[:15+3*page]))
+		require.NoError(t, q.Close())
+	})
+}
+
+// A segment that is taken while zeros are written over it has them before the first append, and none come later.
+func TestASegmentIsTakenBetweenItsZeros(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 64 * page
+		zeroing, goOn := make(chan struct{}), make(chan struct{})
+		held := false
+		fsys := &writes{memfs.New(), func(name string, off int64, b []byte) {
+			if name == seg(size) && off == 16*page && !held {
+				held = true
+				close(zeroing)
+				<-goOn
+			}
+		}}
+		q := open(t, fsys, "log", mappedfile.Options{
+			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, ZeroAhead: 16 * page, Reserve: mappedfile.ReserveWhole,
+		})
+		put(t, q, strings.Repeat("x", 20*page))
+		<-zeroing
+		require.NoError(t, q.Fill([]byte("blank")))
+		done := make(chan struct{})
+		var err error
+		go func() {
+			defer close(done)
+			_, err = q.Append(bytes.Repeat([]byte("y"), 24*page))
+		}()
+		synctest.Wait()
+		select {
+		case <-done:
+			require.Fail(t, "appended while zeros are on their way there")
+		default:
+		}
+		close(goOn)
+		<-done
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, strings.Repeat("y", 24*page), string(readFile(t, fsys, "log/"+seg(size))[:24*page]))
 		require.NoError(t, q.Close())
 	})
 }

@@ -183,6 +183,7 @@ func findNonZero(f File, name string, from, to int64) (lo, hi int64, err error) 
 				}
 			}
 			end := min(off-off%scanChunk+scanChunk, to)
+			_ = m.Advise(int(off), int(end-off), WillNeed) // else each page is waited for by itself
 			if !AllZero(m.Bytes()[off:end]) {
 				if lo < 0 {
 					lo = off

@@ -101,8 +101,16 @@ func (q *Queue) syncSegment(s *segment, from, to int64) error {
 	if q.opts.Mode != Mapped {
 		return h.file.Sync()
 	}
+	if hi == 0 && to-from >= worthUnmapping {
+		// What was appended is written no more, and a sync of mapped pages interrupts all processors for each page of 4096 bytes
+		// that it takes; this does so once for many. Readers map it again, sixteen pages at a time. A refusal is no harm.
+		_ = h.m.Advise(int(from), int(to-from), DontNeed)
+	}
 	return h.m.SyncRange(int(from), int(to-from))
 }
+
+// worthUnmapping is the length in bytes from which on a range is taken out of the page tables before it is synced.
+const worthUnmapping = 64 << 10
 
 // Settle makes the lengths and names of new segments durable, which the making of the next segment waits for. Whoever writes
 // much calls it while a new segment has little in it yet: for lack of a narrower call, what is in it becomes durable as well.
