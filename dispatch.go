@@ -61,7 +61,7 @@ func (s *Store) dispatch(ctx context.Context) {
 			}
 			s.makeRoom(why)
 			retry.Reset(retryEvery)
-		} else if s.trouble.Swap(nil) != nil {
+		} else if s.trouble.Load() != nil && s.trouble.Swap(nil) != nil {
 			s.opts.Logger.Info("dispatch goes on")
 		}
 		s.wake()

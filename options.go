@@ -108,7 +108,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.MaxMapped = 8192
 	}
 	if c.Now == nil {
-		c.Now = func() int64 { return time.Now().UnixMilli() }
+		c.Now = systemClock
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -45,7 +45,6 @@ type Store struct {
 
 	retainer   retainer
 	live       *recovery.Dispatcher  // used by the dispatch goroutine alone, until Close has stopped it
-	dispatched atomic.Int64          // all records before it are in the derived structures; stored by the dispatch goroutine, never goes back
 	trouble    atomic.Pointer[error] // why the dispatch stands still; puts are refused meanwhile
 	waitMu     sync.Mutex            // guards waiters' sleep on caughtUp
 	caughtUp   *sync.Cond            // dispatched or trouble changed
@@ -62,6 +61,9 @@ type Store struct {
 	closing    sync.Mutex // held by Close
 	stop       context.CancelFunc
 	background sync.WaitGroup
+
+	_          [64]byte     // what puts look at lies above
+	dispatched atomic.Int64 // all records before it are in the derived structures; stored by the dispatch goroutine, never goes back
 }
 
 // Open opens the store in dir, or makes a new one there. For writing it takes the writer's lock and recovers; it gives

@@ -95,11 +95,11 @@ func (c *Case) Drive(r *Run, more func(begun int64) bool) (Result, error) {
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
-			last := time.Now()
+			last := time.Since(start)
 			for errs[w] == nil && more(begun.Add(1)-1) {
 				errs[w] = r.Step(w)
-				now := time.Now()
-				times[w].Add(now.Sub(last))
+				now := time.Since(start)
+				times[w].Add(now - last)
 				last = now
 			}
 		})

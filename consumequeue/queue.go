@@ -33,7 +33,6 @@ type Queue struct {
 
 	holes atomic.Int64 // units filled because their queue offsets were skipped
 	dirty atomic.Bool  // the queue is in the table's list of queues to sync
-	next  int64        // see NextOffset
 	files bool         // there is a segment; of the appending goroutine
 	short bool         // the last segment must be repaired first; of the appending goroutine
 
@@ -41,6 +40,10 @@ type Queue struct {
 	removed atomic.Bool // the table has removed it
 
 	scratch [UnitSize]byte // of the appending goroutine: keeps the unit's bytes off the heap
+
+	_    [64]byte // whoever hands out offsets runs ahead of the appending goroutine, on another processor
+	next int64    // see NextOffset
+	_    [64]byte
 }
 
 // Topic is the topic's name, as the folder has it.

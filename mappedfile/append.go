@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/rocketstore/rocketstore/internal/prefetch"
 )
 
 // Append writes b at the end and gives the offset of its first byte. It makes the next segment when the end is at a
@@ -137,8 +139,15 @@ func (q *Queue) write(s *segment, b []byte, pos int64, head int) error {
 		_, err := h.file.WriteAt(b, pos)
 		return err
 	}
-	return copyGuarded(s.name, h.bytes[pos:], b, head)
+	err = copyGuarded(s.name, h.bytes[pos:], b, head)
+	// The next append goes behind this one, and is most often as long.
+	next := h.bytes[pos+int64(len(b)):]
+	prefetch.Bytes(next[:min(len(next), len(b), mostPrefetched)])
+	return err
 }
+
+// mostPrefetched bounds, in bytes, what is asked for ahead: a longer copy reads ahead by itself.
+const mostPrefetched = 4 << 10
 
 // roll brings the segment that starts at start into the list: the one made ahead, or a new one.
 func (q *Queue) roll(start int64) (*segment, error) {

@@ -16,36 +16,35 @@ import (
 // Queue is the run of segments in one directory. The package comment says what may be called next to what.
 // Lock order: syncMu, mu, freshMu, segment.openMu, dirtyMu or Budget.mu.
 type Queue struct {
-	fsys FS
-	dir  string
-	opts Options
+	fsys    FS
+	dir     string
+	opts    Options
+	bg      *background                // nil when there is nothing for it to do
+	notices []Notice                   // of Open
+	segs    atomic.Pointer[[]*segment] // ascending by start; a new slice for each change, stored under mu
+	failed  atomic.Pointer[error]      // the first failed sync, or ErrClosed
+	closed  atomic.Bool
 
-	syncMu sync.Mutex // held by Sync and by whatever removes files
+	_ [64]byte // what follows changes with each append, what is above with none: readers on other processors look at it all the time
 
-	mu        sync.Mutex  // held by whatever changes bytes or the list
-	dirExists bool        // guarded by mu until the first segment is there, then constant
-	stage     stage       // guarded by mu
-	bg        *background // nil when there is nothing for it to do
-	asked     int64       // guarded by mu; start of the segment that bg was last asked for
-
-	segs atomic.Pointer[[]*segment] // ascending by start; a new slice for each change, stored under mu
-
+	mu        sync.Mutex // held by whatever changes bytes or the list
+	dirExists bool       // guarded by mu until the first segment is there, then constant
+	stage     stage      // guarded by mu
+	asked     int64      // guarded by mu; start of the segment that bg was last asked for
 	// All positions are offsets. Only goroutines that hold mu (flushed: syncMu) store them.
 	written   atomic.Int64 // end of what was appended
 	committed atomic.Int64 // end of what readers see; the same but for Staged
-	flushed   atomic.Int64 // all before it is durable
 
-	dirtyMu  sync.Mutex  // guards segment.dirty
-	anyDirty atomic.Bool // some segment's dirty set is not empty
-	freshMu  sync.Mutex  // guards fresh, and is held while they are made durable
-	fresh    []*segment  // made, but length and name not durable yet
-	anyFresh atomic.Bool // fresh is not empty
-	newDirs  bool        // guarded by freshMu; the directory itself was made by us and its name is not durable
+	_ [64]byte
 
-	failed atomic.Pointer[error] // the first failed sync, or ErrClosed
-	closed atomic.Bool
-
-	notices []Notice // of Open
+	flushed  atomic.Int64 // all before it is durable
+	syncMu   sync.Mutex   // held by Sync and by whatever removes files
+	dirtyMu  sync.Mutex   // guards segment.dirty
+	anyDirty atomic.Bool  // some segment's dirty set is not empty
+	freshMu  sync.Mutex   // guards fresh, and is held while they are made durable
+	fresh    []*segment   // made, but length and name not durable yet
+	anyFresh atomic.Bool  // fresh is not empty
+	newDirs  bool         // guarded by freshMu; the directory itself was made by us and its name is not durable
 
 	syncs, madeAhead, made, evicted, mapped, mappedBytes atomic.Int64
 }

@@ -67,7 +67,7 @@ var table = map[string]layer{
 	"internal/fastjson":   {},
 	"internal/properties": {},
 	"trace":               {[]string{"message"}, nil},
-	"mappedfile":          {[]string{"internal/invariant"}, []string{mmap, xsys}},
+	"mappedfile":          {[]string{"internal/invariant", "internal/prefetch"}, []string{mmap, xsys}},
 	"mappedfile/memfs":    {[]string{"mappedfile"}, nil},
 	"mappedfile/crashfs":  {[]string{"mappedfile", "mappedfile/memfs"}, nil},
 	"commitlog":           {[]string{"message", "dialect", "mappedfile", "internal/invariant", "internal/prefetch"}, below},
