@@ -114,8 +114,8 @@ type QueuedUnit struct {
 	TagsCode    int64 // of a delayed message that waits, the time when it is due
 }
 
-func (s *Store) tellQueued(r *commitlog.Record) {
-	_ = s.derive.Units(r, func(p recovery.Placement) error {
+func (s *Store) tellQueued(r *commitlog.Record, x *recovery.Derived) {
+	_ = x.Units(r, func(p recovery.Placement) error {
 		s.opts.Queued(QueuedUnit{p.Topic, p.QueueID, p.QueueOffset, p.Unit.TagsCode})
 		return nil
 	})

@@ -65,7 +65,7 @@ func (x *Index) PutRun(records []Hashed) error {
 	return nil
 }
 
-// ahead is for how many records before it is put the slots of a record are brought from memory.
+// ahead is for how many records before it is put the slots of a record are brought from memory; those of the first records are at once.
 const ahead = 8
 
 // putBehind puts the first records, as long as they lie behind the last one and there are blocks for them in the last file.
@@ -78,6 +78,9 @@ func (x *Index) putBehind(records []Hashed) (n int, err error) {
 		return 0, nil
 	}
 	err = mappedfile.Guard(f.path, func() error {
+		for i := range min(ahead, len(records)) {
+			touched |= f.touch(records[i].Hashes)
+		}
 		for ; n < len(records) && !f.full(); n++ {
 			h := &records[n]
 			if h.PhysicalOffset <= f.head.EndOffset || len(h.Hashes) > f.fit() {

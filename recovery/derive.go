@@ -123,7 +123,7 @@ func valueOf(item []byte, name string, value *[]byte) {
 func (d *Deriver) Units(r *commitlog.Record, place func(Placement) error) error {
 	var x Derived
 	d.Derive(r, &x)
-	return x.units(r, place)
+	return x.Units(r, place)
 }
 
 // unit is the record's unit in its own queue.
@@ -221,8 +221,8 @@ func (x *Derived) Own(r *commitlog.Record) Placement {
 	return Placement{Topic: r.Topic, QueueID: r.QueueID, QueueOffset: r.QueueOffset, Unit: x.Unit}
 }
 
-// units is [Deriver.Units].
-func (x *Derived) units(r *commitlog.Record, place func(Placement) error) error {
+// Units is [Deriver.Units] for a record that was derived.
+func (x *Derived) Units(r *commitlog.Record, place func(Placement) error) error {
 	if !x.Queued {
 		return nil
 	}

@@ -27,7 +27,7 @@ type Dispatcher struct {
 	time    atomic.Int64 // store time of the last record; stored by CatchUp
 	// progress is called now and then with the physical offset reached.
 	progress func(offset int64)
-	applied  func(r *commitlog.Record)
+	applied  func(r *commitlog.Record, x *Derived)
 }
 
 // stage is a sink that takes batches, or sinks that follow each other and do not: these take each record before the next one.
@@ -84,7 +84,7 @@ func (d *Dispatcher) CatchUp(ctx context.Context) error {
 			}
 			continue // one by one they show which of them it is, and those before it are done
 		}
-		if err := d.finish(ctx, d.batch.records); err != nil {
+		if err := d.finish(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,26 +119,27 @@ func failed(s Sink, r *commitlog.Record, err error) error {
 	return fmt.Errorf("%s: record at %d: %w", s.Name(), r.PhysicalOffset, err)
 }
 
-// finish tells of records that all sinks have.
-func (d *Dispatcher) finish(ctx context.Context, records []commitlog.Record) error {
-	n := len(records)
+// finish tells of the batch, which all sinks have.
+func (d *Dispatcher) finish(ctx context.Context) error {
+	b := &d.batch
+	n := len(b.records)
 	var fault error
 	if d.applied != nil {
 		n = 0
 		fault = d.reader.Guard(func() error {
-			for ; n < len(records); n++ {
-				d.applied(&records[n])
+			for ; n < len(b.records); n++ {
+				d.applied(&b.records[n], &b.derived[n])
 			}
 			return nil
 		})
 	}
 	if fault != nil {
-		d.reader.SeekTo(records[n].PhysicalOffset)
+		d.reader.SeekTo(b.records[n].PhysicalOffset)
 	}
 	if n == 0 {
 		return fault
 	}
-	last := &records[n-1]
+	last := &b.records[n-1]
 	if err := d.step(ctx, n, last.PhysicalOffset, last.StoreTimestamp); fault == nil {
 		return err
 	}
@@ -172,8 +173,8 @@ func (d *Dispatcher) StoreTime() int64 { return d.time.Load() }
 // OnProgress has f called now and then, from CatchUp, with the physical offset reached.
 func (d *Dispatcher) OnProgress(f func(offset int64)) { d.progress = f }
 
-// OnApplied has f called, from CatchUp, for each record that all sinks have taken. Its slices are not valid afterwards.
-func (d *Dispatcher) OnApplied(f func(r *commitlog.Record)) { d.applied = f }
+// OnApplied has f called, from CatchUp, for each record that all sinks have taken, with what it means. The slices are not valid afterwards.
+func (d *Dispatcher) OnApplied(f func(r *commitlog.Record, x *Derived)) { d.applied = f }
 
 // Count is how many records were dispatched.
 func (d *Dispatcher) Count() int64 { return d.count }

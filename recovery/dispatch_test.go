@@ -212,7 +212,7 @@ func TestBatchesMakeWhatRecordsOneByOneMake(t *testing.T) {
 		live := recovery.NewDispatcher(f.log, d.derive, 0, d.queue, d.index)
 		defer live.Close()
 		var told, reached []int64
-		live.OnApplied(func(r *commitlog.Record) { told = append(told, r.PhysicalOffset) })
+		live.OnApplied(func(r *commitlog.Record, _ *recovery.Derived) { told = append(told, r.PhysicalOffset) })
 		live.OnProgress(func(offset int64) { reached = append(reached, offset) })
 		for _, most := range []int{1, 3, 70, 2000} {
 			for range 8 {
@@ -241,7 +241,7 @@ func TestOneRecordIsDispatchedAtOnce(t *testing.T) {
 	live := recovery.NewDispatcher(f.log, d.derive, 0, d.queue, d.index)
 	defer live.Close()
 	told := 0
-	live.OnApplied(func(*commitlog.Record) { told++ })
+	live.OnApplied(func(_ *commitlog.Record, _ *recovery.Derived) { told++ })
 	for i := range int64(5) {
 		r := commitlog.Record{
 			Magic: commitlog.MagicV1, PhysicalOffset: f.at, QueueOffset: i, Topic: []byte("T"), BornHost: host(t, "10.0.0.1:1"), StoreHost: host(t, "10.0.0.1:1"),
@@ -268,7 +268,7 @@ func TestBatchThatFailsIsTakenUpAgain(t *testing.T) {
 		live := recovery.NewDispatcher(f.log, d.derive, 0, d.queue, d.index)
 		defer live.Close()
 		var told []int64
-		live.OnApplied(func(r *commitlog.Record) { told = append(told, r.PhysicalOffset) })
+		live.OnApplied(func(r *commitlog.Record, _ *recovery.Derived) { told = append(told, r.PhysicalOffset) })
 		d.fsys.Limit(max(1, limit))
 		err := live.CatchUp(t.Context())
 		if err == nil {

@@ -29,7 +29,7 @@ func TestLogCutShortUnderADispatchIsAnError(t *testing.T) {
 		places, told := placesBefore(t, log, f.at), 0
 		sink := &eager{"sink", new([]string), func(*commitlog.Record) error { return nil }}
 		live := recovery.NewDispatcher(log, d.derive, 0, sink, d.queue, d.index)
-		live.OnApplied(func(r *commitlog.Record) {
+		live.OnApplied(func(r *commitlog.Record, _ *recovery.Derived) {
 			if r.PhysicalOffset == places[3] && during == "telling" {
 				cut()
 			}

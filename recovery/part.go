@@ -86,7 +86,7 @@ func (p *part) visit(d *Deriver, r *commitlog.Record, transactions bool) {
 	p.kept.begin(r)
 	d.Derive(r, &p.derived)
 	unique, keys := p.derived.Unique, p.derived.Keys
-	_ = p.derived.units(r, p.place)
+	_ = p.derived.Units(r, p.place)
 	p.kept.end(r, unique, keys)
 	if transactions {
 		if u, ok := Event(r); ok {
