@@ -108,7 +108,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.MaxMapped = 8192
 	}
 	if c.Now == nil {
-		c.Now = systemClock
+		c.Now = func() int64 { return time.Now().UnixMilli() }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

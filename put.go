@@ -195,7 +195,7 @@ func (s *Store) encode(b []byte, m *message.Message) ([]byte, message.Host, erro
 	full.StoreHost = m.StoreHost.Or(s.opts.StoreHost)
 	full.BornHost = m.BornHost.Or(full.StoreHost)
 	if full.BornTimestamp == 0 {
-		full.BornTimestamp = s.opts.Now()
+		full.BornTimestamp = commitlog.BornWhenStored
 	}
 	b, err := commitlog.AppendMessage(b, &full, s.dialect, s.opts.MaxMessageSize)
 	return b, full.StoreHost, err

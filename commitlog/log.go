@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,7 +153,7 @@ func (l *Log) Begin(offset int64) error {
 
 // Append writes one record, or several that follow one another in run, at the end of the log: all or none, in one
 // segment. Run is what [AppendMessage] made; its queue offsets, physical offsets and store times are filled in here, in
-// the caller's bytes. With seq nil the queue offsets stay as they are. Under [SyncGroup], and with wait, it returns after
+// the caller's bytes, and birth times that are [BornWhenStored]. With seq nil the queue offsets stay as they are. Under [SyncGroup], and with wait, it returns after
 // the records are durable.
 //
 // A [LimitError] means that run cannot fit a segment. A full disk matches syscall.ENOSPC: nothing was written, and a
@@ -251,6 +252,9 @@ func (l *Log) Seal() int64 {
 	return l.queue.Written()
 }
 
+// BornWhenStored as a BornTimestamp has [Log.Append] put the store time there. A clock costs as much as copying a small record.
+const BornWhenStored = math.MinInt64
+
 // stamp fills in what only the append lock can know, and counts the records of run. A negative queue offset is none.
 func stamp(run []byte, offset, storeTime, queueOffset int64) int {
 	n := 0
@@ -261,6 +265,9 @@ func stamp(run []byte, offset, storeTime, queueOffset int64) int {
 		}
 		binary.BigEndian.PutUint64(r[posPhysicalOffset:], uint64(offset+int64(at)))
 		binary.BigEndian.PutUint64(r[storeTimePosition(r):], uint64(storeTime))
+		if born := r[posBornTimestamp:]; int64(binary.BigEndian.Uint64(born)) == BornWhenStored {
+			binary.BigEndian.PutUint64(born, uint64(storeTime))
+		}
 		at += int(binary.BigEndian.Uint32(r))
 	}
 	return n

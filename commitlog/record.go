@@ -24,6 +24,7 @@ const (
 	posQueueOffset    = 20
 	posPhysicalOffset = 28
 	posSysFlag        = 36
+	posBornTimestamp  = 40
 	posBornHost       = 48
 	posStoreTimestamp = 56 // 12 later when the born host is IPv6
 
@@ -151,7 +152,7 @@ func (r *Record) decodeHead(b []byte) (int, error) {
 	r.QueueOffset = int64(binary.BigEndian.Uint64(b[posQueueOffset:]))
 	r.PhysicalOffset = int64(binary.BigEndian.Uint64(b[posPhysicalOffset:]))
 	r.SysFlag = message.SysFlag(binary.BigEndian.Uint32(b[posSysFlag:]))
-	r.BornTimestamp = int64(binary.BigEndian.Uint64(b[40:]))
+	r.BornTimestamp = int64(binary.BigEndian.Uint64(b[posBornTimestamp:]))
 	bornIPv6, storeIPv6 := r.SysFlag.Has(message.FlagBornHostIPv6), r.SysFlag.Has(message.FlagStoreHostIPv6)
 	if need := minSize(topicWidth, bornIPv6, storeIPv6); int(r.Size) < need {
 		return 0, fmt.Errorf("%w: size %d, at least %d for its hosts", ErrSize, r.Size, need)

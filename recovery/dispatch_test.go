@@ -50,6 +50,8 @@ type feed struct {
 	log  *commitlog.Log
 	at   int64
 	next map[string]int64 // queue offset of each queue
+	// once: no record has two places in one queue. Of those that have, what a second dispatch makes is not defined.
+	once bool
 }
 
 // queueOffset is mostly the next one of a queue, sometimes one that was, one behind a hole, or one that cannot be.
@@ -96,6 +98,9 @@ func (f *feed) record(t *testing.T) commitlog.Record {
 	case 2:
 		r.SysFlag = message.FlagCommit
 	case 3:
+		if f.once && topic == "B" {
+			break
+		}
 		a, b := f.queueOffset("%LMQ%a"), f.queueOffset("B0")
 		p = append(p, message.PropertyMultiDispatch, "%LMQ%a,B", message.PropertyMultiQueueOffset, fmt.Sprint(a, ",", b))
 	}
@@ -261,6 +266,7 @@ func TestOneRecordIsDispatchedAtOnce(t *testing.T) {
 // more room goes on to the same end.
 func TestBatchThatFailsIsTakenUpAgain(t *testing.T) {
 	f := newFeed(t)
+	f.once = true
 	f.put(t, 800)
 	failures := 0
 	for limit := int64(0); ; limit += 20 << 10 {
@@ -286,7 +292,7 @@ func TestBatchThatFailsIsTakenUpAgain(t *testing.T) {
 		require.Equal(t, told, placesBefore(t, f.log, f.at))
 		d.same(t, f.log, false)
 	}
-	require.Greater(t, failures, 20)
+	require.Greater(t, failures, 10)
 }
 
 func placesBefore(t *testing.T, log *commitlog.Log, offset int64) (places []int64) {

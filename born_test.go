@@ -12,8 +12,8 @@ import (
 	"github.com/rocketstore/rocketstore/message"
 )
 
-// The store's own clock, which is not everywhere time.Now, tells the same time.
-func TestAPutIsStampedWithTheSystemsTime(t *testing.T) {
+// A message without a time of birth was born when it was stored; one with a time keeps it.
+func TestAMessageWithoutBirthIsBornWhenItIsStored(t *testing.T) {
 	s, err := rocketstore.Open("", &rocketstore.Options{FS: memfs.New(), SegmentSize: 1 << 20, IndexSlots: 100, IndexEntries: 100})
 	require.NoError(t, err)
 	before := time.Now().UnixMilli()
@@ -24,7 +24,12 @@ func TestAPutIsStampedWithTheSystemsTime(t *testing.T) {
 	require.LessOrEqual(t, put.StoreTimestamp, after)
 	got, err := s.MessageAt(put.PhysicalOffset)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, got.BornTimestamp, before)
-	require.LessOrEqual(t, got.BornTimestamp, put.StoreTimestamp)
+	require.Equal(t, put.StoreTimestamp, got.BornTimestamp)
+
+	put, err = s.Put(context.Background(), &message.Message{Topic: "T", Body: []byte("b"), BornTimestamp: 7})
+	require.NoError(t, err)
+	got, err = s.MessageAt(put.PhysicalOffset)
+	require.NoError(t, err)
+	require.Equal(t, int64(7), got.BornTimestamp)
 	require.NoError(t, s.Close(context.Background()))
 }
