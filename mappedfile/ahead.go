@@ -25,15 +25,30 @@ type background struct {
 	quit chan struct{}
 	done chan struct{}
 
-	populated atomic.Int64 // offset up to which pages are faulted in
+	scarce int64 // of the goroutine: for so many bytes zeros are written in place of faulting pages in
 
-	// Zeros are written from zeroed on. An append that ends behind it moves it there first, so that no zeros come over its
-	// bytes, and waits for the end of zeroing. Both are stored under mu.
-	zeroed  atomic.Int64
+	// Zeros are written from readied on; what is before it is written, zeroed or faulted in. An append that ends behind it moves it there
+	// first, so that no zeros come over its bytes, and waits for the end of zeroing. Both are stored under mu.
+	readied atomic.Int64
 	zeroing bool
 	held    bool // no zeros are written
 	zeros   []byte
 }
+
+const (
+	// mostUsedUp is how many bytes of what is ready the appends use up before the background readies more.
+	mostUsedUp = 1 << 20
+	// zerosAtOnce is how many bytes of zeros are kept from the appends at a time: one that gets there waits for so many.
+	zerosAtOnce = 256 << 10
+	// zeroWrite is the length of one write. Longer ones take their memory in pieces that may have to be cleared, or be supplied
+	// by a virtual machine's host.
+	zeroWrite = 64 << 10
+	// populatePiece is faulted in at a time; when that takes longer than slowPopulate, memory in pieces as long is not at hand, and when the appends
+	// catch up zeros are written instead, for scarceFor bytes.
+	populatePiece = 1 << 20
+	slowPopulate  = time.Millisecond
+	scarceFor     = 64 << 20
+)
 
 // newBackground gives nil when the options want nothing of it.
 func newBackground(q *Queue) *background {
@@ -78,14 +93,14 @@ func (g *background) nudge(from, to int64) {
 	if g == nil || !g.q.opts.Ahead {
 		return
 	}
-	if quarter := max(g.q.opts.Populate, g.q.opts.ZeroAhead) / 4; quarter > 0 && from/quarter != to/quarter {
+	if part := min(max(g.q.opts.Populate, g.q.opts.ZeroAhead)/4, mostUsedUp); part > 0 && from/part != to/part {
 		g.signal()
 	}
 }
 
 // pass is called before bytes up to end are written, and returns when no zeros will come there.
 func (g *background) pass(end int64) {
-	if g == nil || !g.q.zeroesAhead() || end <= g.zeroed.Load() {
+	if g == nil || !g.q.mayZero() || end <= g.readied.Load() {
 		return
 	}
 	g.mu.Lock()
@@ -93,7 +108,7 @@ func (g *background) pass(end int64) {
 	for g.zeroing {
 		g.idle.Wait()
 	}
-	g.zeroed.Store(max(g.zeroed.Load(), end))
+	g.readied.Store(max(g.readied.Load(), end))
 }
 
 // hold ends the writing of zeros until release: a cut looks at what they go over.
@@ -130,7 +145,7 @@ func (g *background) take(start int64) *segment {
 		return nil
 	}
 	g.ready = nil
-	g.zeroed.Store(max(g.zeroed.Load(), start+s.zeroed))
+	g.readied.Store(max(g.readied.Load(), start+s.readied))
 	return s
 }
 
@@ -214,7 +229,7 @@ func (g *background) makeAhead() {
 	if err != nil {
 		g.q.opts.Logger.Warn("making a segment ahead", "file", g.q.pathOf(start), "err", err)
 	} else {
-		g.populateSegment(s, 0, min(g.q.opts.Populate, g.q.opts.SegmentSize))
+		g.readyStart(s)
 	}
 	g.mu.Lock()
 	g.ready, g.busy = s, false
@@ -222,55 +237,89 @@ func (g *background) makeAhead() {
 	g.mu.Unlock()
 }
 
-// populate faults in the pages that will be written next.
-func (g *background) populate() {
-	q := g.q
-	if q.opts.Populate == 0 || !q.opts.Ahead {
+// readyStart faults in the start of a segment made ahead.
+func (g *background) readyStart(s *segment) {
+	n := min(g.q.opts.Populate, g.q.opts.SegmentSize)
+	if n == 0 {
 		return
+	}
+	if g.scarce == 0 || g.writeZeros(s, 0, n) != nil {
+		g.populateSegment(s, 0, n)
+	}
+	s.readied = n
+}
+
+// populate readies the pages that will be written next.
+func (g *background) populate() {
+	if g.q.opts.Populate == 0 || !g.q.opts.Ahead {
+		return
+	}
+	for g.populateSome() {
+	}
+}
+
+// populateSome faults pages in, in pieces as large as the kernel has them, which need few faults and few entries in page tables. Where these have to
+// come from far, it writes zeros for a while, which take small ones.
+func (g *background) populateSome() bool {
+	q := g.q
+	if g.scarce > 0 && q.mayZero() {
+		if !g.zeroSome(q.opts.Populate, zerosAtOnce) {
+			return false
+		}
+		g.scarce -= zerosAtOnce
+		return true
 	}
 	end := q.written.Load()
 	s := q.find(end)
 	if s == nil {
-		return
+		return false
 	}
-	from := max(end, min(g.populated.Load(), s.end()))
-	to := min(end+q.opts.Populate, s.end())
+	from := max(end, min(g.readied.Load(), s.end()))
+	to := min(from+populatePiece, end+q.opts.Populate, s.end())
 	if from >= to {
-		return
+		return false
 	}
+	begun := time.Now()
 	g.populateSegment(s, from-s.start, to-from)
-	g.populated.Store(to)
+	slow := to-from == populatePiece && time.Since(begun) > slowPopulate
+	if slow && to-q.written.Load() < q.opts.Populate/2 { // and the appends use up what is ready
+		g.scarce = scarceFor
+	}
+	g.mu.Lock()
+	g.readied.Store(max(g.readied.Load(), to))
+	g.mu.Unlock()
+	return true
 }
 
-// zeroesAhead says whether the options want zeros ahead of the end, and a full disk can be no surprise there.
-func (q *Queue) zeroesAhead() bool {
-	return q.opts.ZeroAhead > 0 && q.opts.Ahead && q.opts.Reserve != ReserveStep
+// mayZero says whether zeros may be written ahead of the end: a full disk can be no surprise there.
+func (q *Queue) mayZero() bool {
+	return q.opts.Ahead && q.opts.Reserve != ReserveStep && q.opts.ZeroAhead+q.opts.Populate > 0
 }
 
 // zeroAhead writes zeros where the next appends will go. The next sync takes them to the device, before they are reached.
 func (g *background) zeroAhead() {
-	if !g.q.zeroesAhead() {
+	if !g.q.mayZero() || g.q.opts.ZeroAhead == 0 {
 		return
 	}
-	for g.zeroSome() {
+	for g.zeroSome(g.q.opts.ZeroAhead, min(g.q.opts.ZeroAhead/4, zerosAtOnce)) {
 	}
 }
 
-// zeroSome writes a quarter of Options.ZeroAhead, in whole pages that no append has reached. What cannot be written is no
-// harm: the appends do without.
-func (g *background) zeroSome() bool {
+// zeroSome writes n bytes of zeros, less at the end of the segment, no more than ahead of the end, in whole pages that no append has
+// reached. What cannot be written is no harm: the appends do without.
+func (g *background) zeroSome(ahead, n int64) bool {
 	q := g.q
 	g.mu.Lock()
-	end, from := q.written.Load(), g.zeroed.Load()
+	end := q.written.Load()
 	s := q.find(end)
 	if s == nil {
 		g.mu.Unlock()
 		return false
 	}
-	pos := max(end, from) - s.start
+	pos := max(end, g.readied.Load()) - s.start
 	pos += -pos & (PageSize - 1)
-	n := min(q.opts.ZeroAhead/4, q.opts.SegmentSize-pos)
-	g.zeroing = !g.held && n > 0 && s.start+pos+n <= end+q.opts.ZeroAhead
+	n = min(n, q.opts.SegmentSize-pos)
+	g.zeroing = !g.held && n > 0 && s.start+pos+n <= end+ahead
 	g.mu.Unlock()
 	if !g.zeroing { // only this goroutine sets it
 		return false
@@ -279,7 +328,9 @@ func (g *background) zeroSome() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
-		g.zeroed.Store(s.start + pos + n)
+		g.readied.Store(s.start + pos + n)
+	} else {
+		g.scarce = 0
 	}
 	g.zeroing = false
 	g.idle.Broadcast()
@@ -289,7 +340,7 @@ func (g *background) zeroSome() bool {
 // zeroReady writes zeros over the segment that is made ahead, and is done with it when four fifths of the one before it are
 // written: as another file's, these zeros hold up no sync of what is appended.
 func (g *background) zeroReady() {
-	if !g.q.zeroesAhead() {
+	if !g.q.mayZero() || g.q.opts.ZeroAhead == 0 {
 		return
 	}
 	for g.zeroReadySome() {
@@ -305,7 +356,7 @@ func (g *background) zeroReadySome() bool {
 		return false
 	}
 	size := g.q.opts.SegmentSize
-	from, filled := s.zeroed, g.q.written.Load()-(s.start-size)
+	from, filled := s.readied, g.q.written.Load()-(s.start-size)
 	to := min(from+g.q.opts.ZeroAhead, size)
 	g.busy = from < to && from <= filled+filled/4
 	g.mu.Unlock()
@@ -319,7 +370,7 @@ func (g *background) zeroReadySome() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
-		s.zeroed = to
+		s.readied = to
 	}
 	g.busy = false
 	g.idle.Broadcast()
@@ -345,12 +396,16 @@ func (g *background) writeZeros(s *segment, pos, n int64) error {
 	if h.shared {
 		return ErrReadOnly
 	}
-	if int64(len(g.zeros)) < n {
-		g.zeros = make([]byte, n)
+	if g.zeros == nil {
+		g.zeros = make([]byte, min(zeroWrite, g.q.opts.SegmentSize))
 	}
-	if _, err := h.file.WriteAt(g.zeros[:n], pos); err != nil {
-		g.q.opts.Logger.Debug("writing zeros ahead", "file", s.name, "offset", pos, "err", err)
-		return err
+	for end := pos + n; pos < end; {
+		w, err := h.file.WriteAt(g.zeros[:min(int64(len(g.zeros)), end-pos)], pos)
+		if err != nil {
+			g.q.opts.Logger.Debug("writing zeros ahead", "file", s.name, "offset", pos, "err", err)
+			return err
+		}
+		pos += int64(w)
 	}
 	return nil
 }

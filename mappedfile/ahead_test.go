@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -133,6 +134,61 @@ func TestASegmentIsTakenBetweenItsZeros(t *testing.T) {
 		require.Equal(t, strings.Repeat("y", 24*page), string(readFile(t, fsys, "log/"+seg(size))[:24*page]))
 		require.NoError(t, q.Close())
 	})
+}
+
+// slowMaps has mappings that take their time to be faulted in.
+type slowMaps struct{ mappedfile.FS }
+
+func (s *slowMaps) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
+	return &slowMap{f}, err
+}
+
+type slowMap struct{ mappedfile.File }
+
+func (f *slowMap) Map(size int64, access mappedfile.Access) (mappedfile.Mapping, error) {
+	m, err := f.File.Map(size, access)
+	return &slowMapping{m}, err
+}
+
+type slowMapping struct{ mappedfile.Mapping }
+
+func (m *slowMapping) Advise(_, _ int, a mappedfile.Advice) error {
+	if a == mappedfile.Populate {
+		time.Sleep(2 * time.Millisecond)
+	}
+	return nil
+}
+
+// Where pages come slower than the appends need them, zeros are written ahead of a mapped end, and over nothing that was appended.
+func TestZerosAreWrittenWherePagesComeSlowly(t *testing.T) {
+	const size, chunk = 64 << 20, 100_000
+	for _, reserve := range []mappedfile.Reserve{mappedfile.ReserveWhole, mappedfile.ReserveStep} {
+		synctest.Test(t, func(t *testing.T) {
+			zeros := 0
+			fsys := &slowMaps{&writes{memfs.New(), func(_ string, _ int64, b []byte) { zeros += bytes.Count(b, []byte{0}) }}}
+			q := open(t, fsys, "log", mappedfile.Options{SegmentSize: size, Ahead: true, Populate: 8 << 20, Reserve: reserve})
+			line := bytes.Repeat([]byte("y"), chunk)
+			for range size/chunk + 100 {
+				if q.Remaining() < chunk {
+					require.NoError(t, q.Fill([]byte("blank")))
+				}
+				_, err := q.Append(line)
+				require.NoError(t, err)
+				time.Sleep(100 * time.Microsecond)
+			}
+			synctest.Wait()
+			if reserve == mappedfile.ReserveStep { // whose blocks may not be there
+				require.Zero(t, zeros)
+			} else {
+				require.Greater(t, zeros, 32<<20)
+			}
+			first, second := readFile(t, fsys, "log/"+seg(0)), readFile(t, fsys, "log/"+seg(size))
+			require.Equal(t, size/chunk*chunk, bytes.Count(first, []byte("y")))
+			require.Equal(t, 100*chunk, bytes.Count(second, []byte("y")))
+			require.NoError(t, q.Close())
+		})
+	}
 }
 
 func TestUnusedSegmentAheadIsRemovedByCloseAndKeptByACrash(t *testing.T) {

@@ -20,7 +20,8 @@ type Options struct {
 	Step int64
 	// Ahead has a background goroutine make the next segment, so that rolling to it only takes it.
 	Ahead bool
-	// Populate is how many bytes ahead of the end the background keeps faulted in for writing. It needs Ahead. Default 0: none.
+	// Populate is how many bytes ahead of the end the background keeps faulted in for writing, or, where that is slow and Reserve is not
+	// [ReserveStep], written with zeros. It needs Ahead. Default 0: none.
 	Populate int64
 	// ZeroAhead is how many bytes ahead of the end the background keeps written with zeros, in quarters. The next sync takes them to
 	// the device, and syncs of what is written over them later change no metadata. The segment made ahead is zeroed as a whole, so many

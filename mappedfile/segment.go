@@ -28,7 +28,7 @@ type segment struct {
 
 	whole    bool     // blocks of the whole file are reserved; guarded by Queue.mu
 	reserved []uint64 // a bit per Step that is reserved; guarded by Queue.mu
-	zeroed   int64    // so far zeros were written before anything else was; guarded by background.mu
+	readied  int64    // so far it was zeroed or faulted in when it was made ahead; guarded by background.mu
 
 	dirty dirtySet // guarded by Queue.dirtyMu
 }
