@@ -347,7 +347,7 @@ func (g *background) zeroReady() {
 	}
 }
 
-// zeroReadySome writes as much as Options.ZeroAhead says, and takes it to the device.
+// zeroReadySome writes a part, and takes it to the device: few, for a sync of the log waits there for its turn.
 func (g *background) zeroReadySome() bool {
 	g.mu.Lock()
 	s := g.ready
@@ -357,7 +357,7 @@ func (g *background) zeroReadySome() bool {
 	}
 	size := g.q.opts.SegmentSize
 	from, filled := s.readied, g.q.written.Load()-(s.start-size)
-	to := min(from+g.q.opts.ZeroAhead, size)
+	to := min(from+min(zerosAtOnce, g.q.opts.ZeroAhead), size)
 	g.busy = from < to && from <= filled+filled/4
 	g.mu.Unlock()
 	if !g.busy { // only this goroutine sets it

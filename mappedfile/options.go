@@ -24,8 +24,8 @@ type Options struct {
 	// [ReserveStep], written with zeros. It needs Ahead. Default 0: none.
 	Populate int64
 	// ZeroAhead is how many bytes ahead of the end the background keeps written with zeros, in quarters. The next sync takes them to
-	// the device, and syncs of what is written over them later change no metadata. The segment made ahead is zeroed as a whole, so many
-	// bytes at a time, at the pace of the appends. It needs Ahead and another Reserve than [ReserveStep]. Default 0: none.
+	// the device, and syncs of what is written over them later change no metadata. The segment made ahead is zeroed as a whole,
+	// at the pace of the appends. It needs Ahead and another Reserve than [ReserveStep]. Default 0: none.
 	ZeroAhead int64
 	// LockMemory keeps new segments in memory (mlock) until they are unmapped. What the system refuses is logged.
 	LockMemory bool
