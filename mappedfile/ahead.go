@@ -108,8 +108,11 @@ func (g *background) pass(end int64) {
 	for g.zeroing {
 		g.idle.Wait()
 	}
-	g.readied.Store(max(g.readied.Load(), end))
+	g.reach(end)
 }
+
+// reach moves readied to an offset. It never goes back: what an append saw of it must stay true until it has written. The caller holds mu.
+func (g *background) reach(offset int64) { g.readied.Store(max(g.readied.Load(), offset)) }
 
 // hold ends the writing of zeros until release: a cut looks at what they go over.
 func (g *background) hold() (release func()) {
@@ -145,7 +148,7 @@ func (g *background) take(start int64) *segment {
 		return nil
 	}
 	g.ready = nil
-	g.readied.Store(max(g.readied.Load(), start+s.readied))
+	g.reach(start + s.readied)
 	return s
 }
 
@@ -262,7 +265,7 @@ func (g *background) populate() {
 // come from far, it writes zeros for a while, which take small ones.
 func (g *background) populateSome() bool {
 	q := g.q
-	if g.scarce > 0 && q.mayZero() {
+	if g.scarce > 0 {
 		if !g.zeroSome(q.opts.Populate, zerosAtOnce) {
 			return false
 		}
@@ -282,11 +285,11 @@ func (g *background) populateSome() bool {
 	begun := time.Now()
 	g.populateSegment(s, from-s.start, to-from)
 	slow := to-from == populatePiece && time.Since(begun) > slowPopulate
-	if slow && to-q.written.Load() < q.opts.Populate/2 { // and the appends use up what is ready
+	if slow && q.mayZero() && to-q.written.Load() < q.opts.Populate/2 { // and the appends use up what is ready
 		g.scarce = scarceFor
 	}
 	g.mu.Lock()
-	g.readied.Store(max(g.readied.Load(), to))
+	g.reach(to)
 	g.mu.Unlock()
 	return true
 }
@@ -328,7 +331,7 @@ func (g *background) zeroSome(ahead, n int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
-		g.readied.Store(s.start + pos + n)
+		g.reach(s.start + pos + n)
 	} else {
 		g.scarce = 0
 	}
@@ -347,7 +350,8 @@ func (g *background) zeroReady() {
 	}
 }
 
-// zeroReadySome writes a part, and takes it to the device: few, for a sync of the log waits there for its turn.
+// zeroReadySome writes a part, and sends it to the device: few at a time and without a flush of the device, for a sync of the log
+// waits there for its turn.
 func (g *background) zeroReadySome() bool {
 	g.mu.Lock()
 	s := g.ready
@@ -365,7 +369,7 @@ func (g *background) zeroReadySome() bool {
 	}
 	err := g.writeZeros(s, from, to-from)
 	if err == nil {
-		err = g.syncZeros(s)
+		err = g.syncZeros(s, from, to)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -377,16 +381,25 @@ func (g *background) zeroReadySome() bool {
 	return err == nil
 }
 
-// syncZeros takes the zeros of a segment made ahead to the device.
-func (g *background) syncZeros(s *segment) error {
+// syncStarter is what a [File] has that can send bytes to the device without waiting for them there.
+type syncStarter interface {
+	StartSync(off, n int64) error
+}
+
+// syncZeros sends zeros of a segment made ahead to the device; the last ones with all that they changed.
+func (g *background) syncZeros(s *segment, from, to int64) error {
 	h, err := s.acquire()
 	if err != nil {
 		return err
 	}
 	defer h.release()
+	if f, ok := h.file.(syncStarter); ok && to < g.q.opts.SegmentSize && f.StartSync(from, to-from) == nil {
+		return nil
+	}
 	return h.file.Sync()
 }
 
+// writeZeros writes n bytes of zeros to s from pos on.
 func (g *background) writeZeros(s *segment, pos, n int64) error {
 	h, err := s.acquire()
 	if err != nil {

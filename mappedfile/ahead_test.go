@@ -136,6 +136,42 @@ func TestASegmentIsTakenBetweenItsZeros(t *testing.T) {
 	})
 }
 
+// The last zeros of a segment may be on their way when an append goes on in the next one; none are written there afterwards.
+func TestTheNextSegmentIsBegunBesideTheLastZerosOfTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 16 * page
+		lastZeros, goOn := make(chan struct{}), make(chan struct{})
+		waited, appended := false, false
+		fsys := &writes{memfs.New(), func(name string, off int64, b []byte) {
+			zeros := bytes.Count(b, []byte{0}) == len(b)
+			switch {
+			case name == seg(0) && zeros && off+int64(len(b)) == size && !waited:
+				waited = true
+				close(lastZeros)
+				<-goOn
+			case name == seg(size) && !zeros && !appended:
+				appended = true
+				close(goOn)
+				time.Sleep(time.Second) // the background comes to rest
+			case name == seg(size) && zeros && off == 0:
+				require.False(t, appended, "zeros over what is being appended")
+			}
+		}}
+		q := open(t, fsys, "log", mappedfile.Options{
+			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, ZeroAhead: 4 * page, Reserve: mappedfile.ReserveWhole,
+		})
+		put(t, q, "abc")
+		synctest.Wait()
+		put(t, q, strings.Repeat("x", 12*page))
+		<-lastZeros
+		require.NoError(t, q.Fill([]byte("blank")))
+		put(t, q, "in the next one")
+		synctest.Wait()
+		require.Equal(t, "in the next one", string(readFile(t, fsys, "log/"+seg(size))[:15]))
+		require.NoError(t, q.Close())
+	})
+}
+
 // slowMaps has mappings that take their time to be faulted in.
 type slowMaps struct{ mappedfile.FS }
 

@@ -63,6 +63,10 @@ func nextData(f *os.File, off int64) (int64, bool) {
 	return next, true
 }
 
+func startSync(f *os.File, off, n int64) error {
+	return retry(func() error { return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE) })
+}
+
 func msync(m mmap.MMap, lo, hi int) error {
 	return retry(func() error { return unix.Msync(m[lo:hi], unix.MS_SYNC) })
 }

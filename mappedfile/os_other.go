@@ -29,6 +29,8 @@ func allocate(f *os.File, off, n int64) error { return allocateByWriting(f, off,
 
 func nextData(_ *os.File, off int64) (int64, bool) { return off, true }
 
+func startSync(f *os.File, _, _ int64) error { return syncFile(f) }
+
 // msync syncs the whole mapping: there is no portable ranged sync.
 func msync(m mmap.MMap, _, _ int) error { return m.Flush() }
 

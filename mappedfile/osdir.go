@@ -239,6 +239,9 @@ func (f *osFile) Allocate(off, n int64) error {
 
 func (f *osFile) Sync() error { return syncFile(f.File) }
 
+// StartSync sends n bytes from off on to the device and waits for nothing, where the system has that; else it is Sync.
+func (f *osFile) StartSync(off, n int64) error { return startSync(f.File, off, n) }
+
 func (f *osFile) NextData(off int64) (int64, bool) { return nextData(f.File, off) }
 
 func (f *osFile) Map(size int64, access Access) (Mapping, error) {
