@@ -61,7 +61,8 @@ func (s *Store) dispatch(ctx context.Context) {
 			}
 			s.makeRoom(why)
 			retry.Reset(retryEvery)
-		} else if s.trouble.Load() != nil && s.trouble.Swap(nil) != nil {
+		} else if s.trouble.Load() != nil { // puts look at it: nothing is stored that is there
+			s.trouble.Store(nil)
 			s.opts.Logger.Info("dispatch goes on")
 		}
 		s.wake()

@@ -3,7 +3,6 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,14 +47,8 @@ func read(t testing.TB, fsys mappedfile.FS, name string) string {
 		return ""
 	}
 	require.NoError(t, err)
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
-		require.NoError(t, err)
-	}
 	require.NoError(t, f.Close())
-	return string(b)
+	return golden.ReadFile(t, fsys, name)
 }
 
 // requireText compares byte for byte, also what is no JSON.

@@ -203,7 +203,6 @@ func (g *background) run() {
 			g.makeAhead()
 			g.populate()
 			g.zeroAhead()
-			g.zeroReady()
 		}
 	}
 }
@@ -299,12 +298,17 @@ func (q *Queue) mayZero() bool {
 	return q.opts.Ahead && q.opts.Reserve != ReserveStep && q.opts.ZeroAhead+q.opts.Populate > 0
 }
 
-// zeroAhead writes zeros where the next appends will go. The next sync takes them to the device, before they are reached.
+// zeroAhead writes zeros where the next appends will go: the next sync takes them to the device, before they are reached. And it writes them over the
+// segment that is made ahead, and is done with that when four fifths of the one before it are written: as another file's, these hold up no
+// sync of what is appended.
 func (g *background) zeroAhead() {
-	if !g.q.mayZero() || g.q.opts.ZeroAhead == 0 {
+	ahead := g.q.opts.ZeroAhead
+	if !g.q.mayZero() || ahead == 0 {
 		return
 	}
-	for g.zeroSome(g.q.opts.ZeroAhead, min(g.q.opts.ZeroAhead/4, zerosAtOnce)) {
+	for g.zeroSome(ahead, min(ahead/4, zerosAtOnce)) {
+	}
+	for g.zeroReadySome() {
 	}
 }
 
@@ -340,17 +344,7 @@ func (g *background) zeroSome(ahead, n int64) bool {
 	return err == nil
 }
 
-// zeroReady writes zeros over the segment that is made ahead, and is done with it when four fifths of the one before it are
-// written: as another file's, these zeros hold up no sync of what is appended.
-func (g *background) zeroReady() {
-	if !g.q.mayZero() || g.q.opts.ZeroAhead == 0 {
-		return
-	}
-	for g.zeroReadySome() {
-	}
-}
-
-// zeroReadySome writes a part, and sends it to the device: few at a time and without a flush of the device, for a sync of the log
+// zeroReadySome writes a part of the segment made ahead, and sends it to the device: few at a time and without a flush of the device, for a sync of the log
 // waits there for its turn.
 func (g *background) zeroReadySome() bool {
 	g.mu.Lock()
@@ -412,15 +406,11 @@ func (g *background) writeZeros(s *segment, pos, n int64) error {
 	if g.zeros == nil {
 		g.zeros = make([]byte, min(zeroWrite, g.q.opts.SegmentSize))
 	}
-	for end := pos + n; pos < end; {
-		w, err := h.file.WriteAt(g.zeros[:min(int64(len(g.zeros)), end-pos)], pos)
-		if err != nil {
-			g.q.opts.Logger.Debug("writing zeros ahead", "file", s.name, "offset", pos, "err", err)
-			return err
-		}
-		pos += int64(w)
+	err = writeZeros(h.file, pos, pos+n, g.zeros)
+	if err != nil {
+		g.q.opts.Logger.Debug("writing zeros ahead", "file", s.name, "offset", pos, "err", err)
 	}
-	return nil
+	return err
 }
 
 func (g *background) populateSegment(s *segment, pos, n int64) {

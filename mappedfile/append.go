@@ -279,7 +279,7 @@ func (q *Queue) fill(s *segment, f File) error {
 	}
 	s.whole = true
 	if q.opts.Reserve == ReserveZero {
-		if err := writeZeros(f, 0, q.opts.SegmentSize); err != nil {
+		if err := writeZeros(f, 0, q.opts.SegmentSize, nil); err != nil {
 			return err
 		}
 		return f.Sync()
@@ -287,8 +287,11 @@ func (q *Queue) fill(s *segment, f File) error {
 	return nil
 }
 
-func writeZeros(f File, from, to int64) error {
-	zeros := make([]byte, min(scanChunk, max(to-from, 0)))
+// writeZeros writes zeros over [from, to) of f, as many at a time as zeros has; nil: it makes some.
+func writeZeros(f File, from, to int64, zeros []byte) error {
+	if zeros == nil {
+		zeros = make([]byte, min(scanChunk, max(to-from, 0)))
+	}
 	for from < to {
 		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-from)], from)
 		if err != nil {

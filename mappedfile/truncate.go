@@ -87,7 +87,7 @@ func (q *Queue) zeroBehind(s *segment, pos int64) (err error) {
 			return q.cutAndGrow(s, f, pos, length)
 		}
 	}
-	if err := writeZeros(f, lo, hi); err != nil {
+	if err := writeZeros(f, lo, hi, nil); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -104,7 +104,7 @@ func (q *Queue) cutAndGrow(s *segment, f File, pos, length int64) error {
 		}
 	}
 	if q.opts.Reserve == ReserveZero {
-		if err := writeZeros(f, pos, length); err != nil {
+		if err := writeZeros(f, pos, length, nil); err != nil {
 			return err
 		}
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -22,6 +20,7 @@ import (
 	"github.com/rocketstore/rocketstore/consumequeue"
 	"github.com/rocketstore/rocketstore/dialect"
 	"github.com/rocketstore/rocketstore/index"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/message"
@@ -165,16 +164,7 @@ func files(t *testing.T, fsys mappedfile.FS, dir string) map[string]string {
 			maps.Copy(all, files(t, fsys, name))
 			continue
 		}
-		f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-		require.NoError(t, err)
-		size, err := f.Size()
-		require.NoError(t, err)
-		b := make([]byte, size)
-		if _, err := f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
-			require.NoError(t, err)
-		}
-		require.NoError(t, f.Close())
-		all[name] = string(b)
+		all[name] = golden.ReadFile(t, fsys, name)
 	}
 	return all
 }

@@ -119,7 +119,7 @@ func (p *part) place(at Placement) error {
 
 // span gives what was seen of the queue that a unit belongs to, which may be nothing before this unit.
 func (p *part) span(at Placement) *span {
-	recent := &p.recent[(int(at.QueueID)+len(at.Topic))&(len(p.recent)-1)]
+	recent := &p.recent[at.slot(len(p.recent))]
 	if sp := *recent; sp != nil && sp.id == at.QueueID && bytes.Equal(sp.topic, at.Topic) {
 		return sp
 	}

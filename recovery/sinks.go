@@ -101,11 +101,7 @@ func (s *queueSink) applyBatch(b *batch) error {
 
 // hold puts a unit, or holds it back until the batch ends.
 func (s *queueSink) hold(p Placement) error {
-	slot := int(p.QueueID) + len(p.Topic)
-	if n := len(p.Topic); n > 0 {
-		slot += int(p.Topic[n-1]) * 5 // topics of one length mostly differ at the end
-	}
-	slot &= recentQueues - 1
+	slot := p.slot(recentQueues)
 	u := &s.recent[slot]
 	if u.queue == nil || u.queue.ID() != p.QueueID || u.queue.Topic() != string(p.Topic) || u.queue.Removed() {
 		if err := u.flush(); err != nil {

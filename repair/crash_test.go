@@ -2,7 +2,6 @@ package repair_test
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -55,16 +54,7 @@ func tree(t *testing.T, fsys mappedfile.FS, dir string, into map[string]string) 
 		case e.IsDir():
 			tree(t, fsys, name, into)
 		default:
-			f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-			require.NoError(t, err)
-			size, err := f.Size()
-			require.NoError(t, err)
-			b := make([]byte, size)
-			if _, err := f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
-				require.NoError(t, err)
-			}
-			into[name] = string(b)
-			require.NoError(t, f.Close())
+			into[name] = golden.ReadFile(t, fsys, name)
 		}
 	}
 	return into

@@ -1,8 +1,6 @@
 package crashfs_test
 
 import (
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/crashfs"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
@@ -44,16 +43,7 @@ func tree(t testing.TB, fsys mappedfile.FS) map[string]string {
 				walk(name)
 				continue
 			}
-			f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-			require.NoError(t, err)
-			size, err := f.Size()
-			require.NoError(t, err)
-			b := make([]byte, size)
-			if _, err := f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
-				require.NoError(t, err)
-			}
-			found[name] = string(b)
-			require.NoError(t, f.Close())
+			found[name] = golden.ReadFile(t, fsys, name)
 		}
 	}
 	walk(".")
