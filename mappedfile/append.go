@@ -50,6 +50,7 @@ func (q *Queue) Fill(b []byte) error {
 	if int64(len(b)) > left {
 		return ErrSegmentFull
 	}
+	q.bg.pass(off + left) // or zeros come over what is written there later
 	if len(b) > 0 {
 		if err := q.put(b, off); err != nil {
 			return err
