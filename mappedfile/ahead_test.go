@@ -176,6 +176,38 @@ func TestASegmentIsFilledWhenItsZerosAreThere(t *testing.T) {
 	})
 }
 
+// What is ready never goes back: the last pages of a segment may come when an append goes on in the next one, and no zeros are written over it then.
+func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 16 * page
+		line := strings.Repeat("y", 6*page)
+		appending, over := false, false
+		fsys := &slowMaps{&writes{memfs.New(), func(name string, off int64, b []byte) {
+			switch zeros := bytes.Count(b, []byte{0}) == len(b); {
+			case name == seg(size) && !zeros:
+				appending = true
+				time.Sleep(time.Second) // the background comes to rest
+				appending = false
+			case name == seg(size) && off < int64(len(line)):
+				over = over || appending
+			}
+		}}}
+		q := open(t, fsys, "log", mappedfile.Options{
+			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, Populate: 4 * page, ZeroAhead: 8 * page, Reserve: mappedfile.ReserveWhole,
+		})
+		put(t, q, "abc")
+		time.Sleep(time.Second)
+		put(t, q, strings.Repeat("x", 12*page))
+		time.Sleep(time.Millisecond) // the background faults in the last pages, which takes longer
+		require.NoError(t, q.Fill([]byte("blank")))
+		put(t, q, line)
+		synctest.Wait()
+		require.False(t, over, "zeros over what is being appended")
+		require.Equal(t, line, string(readFile(t, fsys, "log/"+seg(size))[:len(line)]))
+		require.NoError(t, q.Close())
+	})
+}
+
 // slowMaps has mappings that take their time to be faulted in.
 type slowMaps struct{ mappedfile.FS }
 
