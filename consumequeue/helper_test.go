@@ -2,7 +2,6 @@ package consumequeue_test
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rocketstore/rocketstore/consumequeue"
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 )
 
@@ -67,16 +67,7 @@ func requireUnits(t testing.TB, q *consumequeue.Queue, from, to int64) {
 // readFile gives a file's bytes as they are on the simulated disk.
 func readFile(t testing.TB, fsys mappedfile.FS, name string) []byte {
 	t.Helper()
-	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-	require.NoError(t, err)
-	defer f.Close()
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	if _, err = f.ReadAt(b, 0); !errors.Is(err, io.EOF) {
-		require.NoError(t, err)
-	}
-	return b
+	return []byte(golden.ReadFile(t, fsys, name))
 }
 
 // writeFile makes a file with its folders.

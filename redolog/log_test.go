@@ -1,14 +1,13 @@
 package redolog_test
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/redolog"
@@ -48,17 +47,7 @@ func reopen(t testing.TB, fsys mappedfile.FS, log *redolog.Log) *redolog.Log {
 
 func bytesOf(t testing.TB, fsys mappedfile.FS, start int64) []byte {
 	t.Helper()
-	f, err := fsys.OpenFile(path.Join(redolog.Dir, mappedfile.SegmentName(start)), os.O_RDONLY, 0)
-	require.NoError(t, err)
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	_, err = f.ReadAt(b, 0)
-	if !errors.Is(err, io.EOF) {
-		require.NoError(t, err)
-	}
-	require.NoError(t, f.Close())
-	return b
+	return []byte(golden.ReadFile(t, fsys, path.Join(redolog.Dir, mappedfile.SegmentName(start))))
 }
 
 // harm overwrites bytes of a unit on disk.

@@ -2,7 +2,6 @@ package txstate_test
 
 import (
 	"errors"
-	"io"
 	"math"
 	"os"
 	"path"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rocketstore/rocketstore/internal/golden"
 	"github.com/rocketstore/rocketstore/mappedfile"
 	"github.com/rocketstore/rocketstore/mappedfile/memfs"
 	"github.com/rocketstore/rocketstore/txstate"
@@ -49,17 +49,7 @@ func reopen(t testing.TB, fsys mappedfile.FS, table *txstate.Table) *txstate.Tab
 // bytesOf reads a file of the table.
 func bytesOf(t testing.TB, fsys mappedfile.FS, start int64) []byte {
 	t.Helper()
-	f, err := fsys.OpenFile(path.Join(txstate.Dir, mappedfile.SegmentName(start)), os.O_RDONLY, 0)
-	require.NoError(t, err)
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	_, err = f.ReadAt(b, 0)
-	if !errors.Is(err, io.EOF) {
-		require.NoError(t, err)
-	}
-	require.NoError(t, f.Close())
-	return b
+	return []byte(golden.ReadFile(t, fsys, path.Join(txstate.Dir, mappedfile.SegmentName(start))))
 }
 
 // harm overwrites bytes of a record on disk.
