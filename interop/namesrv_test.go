@@ -3,7 +3,6 @@
 package interop_test
 
 import (
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -96,14 +95,11 @@ func TestMqadminWorksWithOurNameServer(t *testing.T) {
 	l := wireLines()[1]
 	o := startOurs(t, namesrv.Options{KVConfigPath: t.TempDir() + "/kvConfig.json"})
 	broker := l.startBroker(t, o.addr, nil)
-	client := l.startJava(t, t.TempDir(), true, "rocketstore.interop.WireDriver")
+	tool := &mqadmin{t, l.startJava(t, t.TempDir(), true, "rocketstore.interop.WireDriver"), o.addr}
 	eventually(t, patience, broker, "registration", func() bool { return len(o.brokers(t, "TBW102")) == 1 })
-	admin := func(words ...string) string {
-		t.Helper()
-		return strings.Join(client.do(t, append([]string{"admin"}, append(words, "-n", o.addr)...)...), "\n")
-	}
+	admin := tool.run
 	require.Contains(t, admin("updateTopic", "-c", "DefaultCluster", "-t", "TopicAdmin"), "success")
-	require.Regexp(t, `(?m)^DefaultCluster +broker-a +0 +127\.0\.0\.1:10911 +V4_9_7 `, admin("clusterList"))
+	tool.lists(broker, `(?m)^DefaultCluster +broker-a +0 +127\.0\.0\.1:10911 +V4_9_7 `)
 	topics := admin("topicList")
 	for _, topic := range []string{"TopicAdmin", "TBW102", "DefaultCluster", "broker-a"} {
 		require.Regexp(t, `(?m)^`+topic+`$`, topics)
