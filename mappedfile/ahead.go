@@ -278,8 +278,8 @@ func (g *background) populateSome() bool {
 	}
 	from := max(end, min(g.readied.Load(), s.end()))
 	to := min(from+populatePiece, end+q.opts.Populate, s.end())
-	if from >= to {
-		return false
+	if from >= to || to < s.end() && to-from < min(populatePiece, q.opts.Populate/4) {
+		return false // the appends wake us again; following each of them would cost a call for each
 	}
 	begun := time.Now()
 	g.populateSegment(s, from-s.start, to-from)

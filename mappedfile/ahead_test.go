@@ -176,13 +176,46 @@ func TestASegmentIsFilledWhenItsZerosAreThere(t *testing.T) {
 	})
 }
 
+// populates has mappings that call a function in place of faulting pages in.
+type populates struct {
+	mappedfile.FS
+	in func(bytes int)
+}
+
+func (p *populates) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
+	f, err := p.FS.OpenFile(name, flag, perm)
+	return &populatesFile{f, p.in}, err
+}
+
+type populatesFile struct {
+	mappedfile.File
+	in func(int)
+}
+
+func (f *populatesFile) Map(size int64, access mappedfile.Access) (mappedfile.Mapping, error) {
+	m, err := f.File.Map(size, access)
+	return &populatesMapping{m, f.in}, err
+}
+
+type populatesMapping struct {
+	mappedfile.Mapping
+	in func(int)
+}
+
+func (m *populatesMapping) Advise(_, n int, a mappedfile.Advice) error {
+	if a == mappedfile.Populate {
+		m.in(n)
+	}
+	return nil
+}
+
 // What is ready never goes back: the last pages of a segment may come when an append goes on in the next one, and no zeros are written over it then.
 func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 16 * page
 		line := strings.Repeat("y", 6*page)
 		appending, over := false, false
-		fsys := &slowMaps{&writes{memfs.New(), func(name string, off int64, b []byte) {
+		fsys := &populates{&writes{memfs.New(), func(name string, off int64, b []byte) {
 			switch zeros := bytes.Count(b, []byte{0}) == len(b); {
 			case name == seg(size) && !zeros:
 				appending = true
@@ -191,7 +224,7 @@ func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
 			case name == seg(size) && off < int64(len(line)):
 				over = over || appending
 			}
-		}}}
+		}}, func(int) { time.Sleep(2 * time.Millisecond) }}
 		q := open(t, fsys, "log", mappedfile.Options{
 			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, Populate: 4 * page, ZeroAhead: 8 * page, Reserve: mappedfile.ReserveWhole,
 		})
@@ -208,28 +241,26 @@ func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
 	})
 }
 
-// slowMaps has mappings that take their time to be faulted in.
-type slowMaps struct{ mappedfile.FS }
-
-func (s *slowMaps) OpenFile(name string, flag int, perm fs.FileMode) (mappedfile.File, error) {
-	f, err := s.FS.OpenFile(name, flag, perm)
-	return &slowMap{f}, err
-}
-
-type slowMap struct{ mappedfile.File }
-
-func (f *slowMap) Map(size int64, access mappedfile.Access) (mappedfile.Mapping, error) {
-	m, err := f.File.Map(size, access)
-	return &slowMapping{m}, err
-}
-
-type slowMapping struct{ mappedfile.Mapping }
-
-func (m *slowMapping) Advise(_, _ int, a mappedfile.Advice) error {
-	if a == mappedfile.Populate {
-		time.Sleep(2 * time.Millisecond)
-	}
-	return nil
+// Pages are faulted in a part at a time, however quickly the appends go on behind each part.
+func TestPagesAreFaultedInAPartAtATime(t *testing.T) {
+	const size, ahead, line = 4 << 20, 1 << 20, 1000
+	synctest.Test(t, func(t *testing.T) {
+		calls, in := 0, 0
+		fsys := &populates{memfs.New(), func(n int) {
+			calls, in = calls+1, in+n
+			time.Sleep(5 * time.Microsecond)
+		}}
+		q := open(t, fsys, "log", mappedfile.Options{SegmentSize: size, Ahead: true, Populate: ahead})
+		for range size / line {
+			_, err := q.Append(make([]byte, line))
+			require.NoError(t, err)
+			time.Sleep(time.Microsecond)
+		}
+		time.Sleep(time.Millisecond)
+		require.NoError(t, q.Close())
+		require.InDelta(t, size+ahead, in, ahead/4, "all of the segment but what the first appends were quicker with, and the start of the next")
+		require.LessOrEqual(t, calls, (size+ahead)/(ahead/4))
+	})
 }
 
 // Where pages come slower than the appends need them, zeros are written ahead of a mapped end, and over nothing that was appended.
@@ -238,7 +269,10 @@ func TestZerosAreWrittenWherePagesComeSlowly(t *testing.T) {
 	for _, reserve := range []mappedfile.Reserve{mappedfile.ReserveWhole, mappedfile.ReserveStep} {
 		synctest.Test(t, func(t *testing.T) {
 			zeros := 0
-			fsys := &slowMaps{&writes{memfs.New(), func(_ string, _ int64, b []byte) { zeros += bytes.Count(b, []byte{0}) }}}
+			fsys := &populates{
+				&writes{memfs.New(), func(_ string, _ int64, b []byte) { zeros += bytes.Count(b, []byte{0}) }},
+				func(int) { time.Sleep(2 * time.Millisecond) },
+			}
 			q := open(t, fsys, "log", mappedfile.Options{SegmentSize: size, Ahead: true, Populate: 8 << 20, Reserve: reserve})
 			line := bytes.Repeat([]byte("y"), chunk)
 			for range size/chunk + 100 {
