@@ -95,8 +95,8 @@ func (t *Table) Remove(q *Queue) error {
 			delete(t.topics, q.topic)
 		}
 	}
+	q.removed.Store(true) // under the lock: who finds the queue without it finds it before this
 	t.mu.Unlock()
-	q.removed.Store(true)
 	if err := q.segs.Destroy(); err != nil {
 		return fmt.Errorf("remove queue %s/%d: %w", q.topic, q.id, err)
 	}

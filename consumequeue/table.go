@@ -23,6 +23,9 @@ const maxTopicLength = 255
 // btreeDegree of the ordered registry.
 const btreeDegree = 16
 
+// recentQueues is how many queues a table finds without its map, at most. A power of two.
+const recentQueues = 64
+
 // Table is all consume queues of a store. Its methods may be called from many goroutines.
 //
 // Lock order: mu and dirtyMu are never held together, and no lock of package mappedfile is taken under them.
@@ -35,6 +38,8 @@ type Table struct {
 	topics  map[string]map[int32]*Queue // for looking up without allocation; guarded by mu
 	order   *btree.BTreeG[*Queue]       // the same by topic and id; guarded by mu
 	notices []mappedfile.Notice         // guarded by mu
+
+	recent [recentQueues]atomic.Pointer[Queue] // queues looked up last, where slot says: found without a lock; some are removed since
 
 	syncMu  sync.Mutex // held by Sync
 	dirtyMu sync.Mutex
@@ -232,17 +237,32 @@ func (t *Table) Stats() Stats {
 }
 
 // Lookup gives a queue, nil when there is none. It does not allocate.
-func (t *Table) Lookup(topic string, id int32) *Queue {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.topics[topic][id]
-}
+func (t *Table) Lookup(topic string, id int32) *Queue { return lookup(t, topic, id) }
 
 // LookupBytes is [Table.Lookup] for a topic that is not a string yet. It does not allocate.
-func (t *Table) LookupBytes(topic []byte, id int32) *Queue {
+func (t *Table) LookupBytes(topic []byte, id int32) *Queue { return lookup(t, topic, id) }
+
+func lookup[T string | []byte](t *Table, topic T, id int32) *Queue {
+	recent := &t.recent[slot(topic, id)]
+	if q := recent.Load(); q != nil && q.id == id && q.topic == string(topic) && !q.removed.Load() {
+		return q
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.topics[string(topic)][id]
+	q := t.topics[string(topic)][id]
+	if q != nil {
+		recent.Store(q)
+	}
+	return q
+}
+
+// slot is where a queue stands in recent. Topics of one length mostly differ at the end.
+func slot[T string | []byte](topic T, id int32) int {
+	at := int(id) + len(topic)
+	if len(topic) > 0 {
+		at += int(topic[len(topic)-1]) * 5
+	}
+	return at & (recentQueues - 1)
 }
 
 // Ensure gives a queue and makes it when there is none. Nothing is created on disk before the first unit. A topic that

@@ -3,6 +3,7 @@ package consumequeue_test
 import (
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -272,4 +273,30 @@ func (f *countingFile) Map(size int64, access mappedfile.Access) (mappedfile.Map
 func (m *countingMapping) SyncRange(off, n int) error {
 	m.fs.rangeSyncs++
 	return m.Mapping.SyncRange(off, n)
+}
+
+// A table remembers the queues that were looked up last: each is found by its own name only, and none that was removed.
+func TestWhatIsRememberedOfLookups(t *testing.T) {
+	table := openTable(t, memfs.New(), nil)
+	made := map[string]*consumequeue.Queue{}
+	for i := range 200 { // more than are remembered
+		topic := "T" + strings.Repeat("x", i%3) + strconv.Itoa(i%7)
+		name := topic + "/" + strconv.Itoa(i)
+		made[name] = ensure(t, table, topic, int32(i))
+		require.Nil(t, table.Lookup(topic+"y", int32(i)))
+		require.Nil(t, table.Lookup("", int32(i)))
+	}
+	for range 2 {
+		for name, q := range made {
+			require.Same(t, q, table.Lookup(q.Topic(), q.ID()), name)
+			require.Same(t, q, table.LookupBytes([]byte(q.Topic()), q.ID()), name)
+			require.Nil(t, table.Lookup(q.Topic(), q.ID()+1000))
+		}
+	}
+	for _, q := range made {
+		require.NotNil(t, table.Lookup(q.Topic(), q.ID()))
+		require.NoError(t, table.Remove(q))
+		require.Nil(t, table.Lookup(q.Topic(), q.ID()))
+		require.NotSame(t, q, ensure(t, table, q.Topic(), q.ID()))
+	}
 }
