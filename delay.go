@@ -122,7 +122,7 @@ func (s *Store) deliver(ctx context.Context) {
 			rest, err := s.deliverLevel(ctx, level+1, pause)
 			if err != nil && ctx.Err() == nil {
 				s.opts.Logger.Error("delayed messages not delivered", "level", level+1, "err", err)
-				pause[level+1] = s.opts.Now() + delayFailed.Milliseconds()
+				pause[level+1] = s.now() + delayFailed.Milliseconds()
 			}
 			next = min(next, rest)
 		}
@@ -138,7 +138,7 @@ func (s *Store) deliver(ctx context.Context) {
 
 // deliverLevel delivers what is due of one level, and gives the time until the next one is.
 func (s *Store) deliverLevel(ctx context.Context, level int, pause map[int]int64) (time.Duration, error) {
-	if s.opts.Now() < pause[level] {
+	if s.now() < pause[level] {
 		return delayIdle, nil
 	}
 	q := s.queues.Lookup(recovery.ScheduleTopic, int32(level-1))
@@ -155,7 +155,7 @@ func (s *Store) deliverLevel(ctx context.Context, level int, pause map[int]int64
 		if u.IsFiller() {
 			continue
 		}
-		rest := u.TagsCode - s.opts.Now()
+		rest := u.TagsCode - s.now()
 		if longest := s.derive.Levels[level-1].Milliseconds(); rest > longest {
 			rest = 0 // the clock was set back, or the code is no time (R-D-105)
 		}

@@ -68,7 +68,7 @@ func (s *Store) Expire(ctx context.Context, o ExpireOptions) (Expired, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = s.opts.Retention.MaxBytes
 	}
-	now := time.UnixMilli(s.opts.Now())
+	now := time.UnixMilli(s.now())
 	run := &expiry{files: o.Files, sweep: !s.opts.Retention.KeepQueues, always: true}
 	run.due = func(f mappedfile.SegmentInfo, total int64) bool {
 		return o.OlderThan > 0 && hasAge(f, now, o.OlderThan) || o.MaxBytes > 0 && total > o.MaxBytes

@@ -148,7 +148,7 @@ func (e *halfEngine) late(r *commitlog.Record, h *half) bool {
 	if immunity < 0 {
 		immunity = cmp.Or(e.store.opts.Checks.MinAge, defaultHalfAge).Milliseconds()
 	}
-	return h.age(e.store.opts.Now()) > immunity
+	return h.age(e.store.now()) > immunity
 }
 
 // find gives the open copy of the transaction that a half message belongs to. The caller holds its stripe.

@@ -50,7 +50,7 @@ func (r *halfRounds) due(ctx context.Context, now time.Time) time.Time {
 // round walks the open half messages that were there when it began.
 func (r *halfRounds) round(ctx context.Context) {
 	set := r.engine.set
-	run := CheckRun{File: HalfTopicName, Began: r.store.opts.Now()}
+	run := CheckRun{File: HalfTopicName, Began: r.store.now()}
 	began := time.Now()
 	if run.Err = errors.Join(r.store.readable(ctx), r.engine.refresh()); run.Err == nil {
 		start, end := set.progress().half, set.end()

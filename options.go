@@ -107,9 +107,6 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.MaxMapped == 0 {
 		c.MaxMapped = 8192
 	}
-	if c.Now == nil {
-		c.Now = func() int64 { return time.Now().UnixMilli() }
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -258,7 +258,7 @@ func (s *Store) round(ctx context.Context) error {
 	s.lookAtDisk()
 	defer s.lookAtDisk()
 	o := &s.opts.Retention
-	run := &expiry{due: s.byRules(time.UnixMilli(s.opts.Now())), files: o.FilesPerRound}
+	run := &expiry{due: s.byRules(time.UnixMilli(s.now())), files: o.FilesPerRound}
 	if now := time.Now(); !o.KeepQueues && now.Sub(s.retainer.swept) >= sweepEvery {
 		s.retainer.swept, run.sweep = now, true
 	}

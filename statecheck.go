@@ -119,7 +119,7 @@ func (r *stateRounds) round(ctx context.Context, file int64, s *schedule) {
 	first, next := r.engine.tx.States.Bounds()
 	first = max(first, file*r.engine.perFile())
 	end := (file + 1) * r.engine.perFile()
-	run := &CheckRun{File: r.name(file), Began: r.store.opts.Now(), Total: max(0, min(next, end)-first)}
+	run := &CheckRun{File: r.name(file), Began: r.store.now(), Total: max(0, min(next, end)-first)}
 	from := max(first, s.from)
 	s.from = 0
 	run.Walked = run.Total

@@ -259,6 +259,14 @@ func (s *Store) openParts() (*recovery.Parts, error) {
 	return p, err
 }
 
+// now is the store's clock.
+func (s *Store) now() int64 {
+	if s.opts.Now != nil {
+		return s.opts.Now()
+	}
+	return time.Now().UnixMilli()
+}
+
 // populateAhead is how much of the log is faulted in ahead of the end. A page fault costs a put more than all else that it
 // does (docs/performance.md).
 const populateAhead = 16 << 20

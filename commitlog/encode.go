@@ -51,29 +51,11 @@ func AppendMessage(b []byte, m *message.Message, d *dialect.Dialect, maxMessageS
 	if len(m.Topic) > math.MaxInt8 && d.WritesV2 {
 		r.Magic = MagicV2
 	}
-	if err := checkLimits(m, r.EncodedSize()+len(m.Topic)+len(m.Properties), d, maxMessageSize); err != nil {
+	size := r.EncodedSize() + len(m.Topic) + len(m.Properties) // two strings, which a Record cannot hold without a copy
+	if err := checkLimits(m, size, d, maxMessageSize); err != nil {
 		return b, err
 	}
-	// The two texts are appended as strings, which Record cannot hold without a copy.
-	start := len(b)
-	b = r.AppendTo(b)
-	b = b[:len(b)-2-topicWidth(r.Magic)]
-	if r.Magic == MagicV2 {
-		b = append(b, byte(len(m.Topic)>>8))
-	}
-	b = append(b, byte(len(m.Topic)))
-	b = append(b, m.Topic...)
-	b = append(b, byte(len(m.Properties)>>8), byte(len(m.Properties)))
-	b = append(b, m.Properties...)
-	putSize(b[start:])
-	return b, nil
-}
-
-func topicWidth(magic uint32) int {
-	if magic == MagicV2 {
-		return 2
-	}
-	return 1
+	return appendTexts(r.appendHead(b, size), r.Magic, m.Topic, m.Properties), nil
 }
 
 func checkLimits(m *message.Message, size int, d *dialect.Dialect, maxMessageSize int32) error {

@@ -50,6 +50,7 @@ type Log struct {
 	gathers bool
 
 	appendMu sync.Mutex // held by Append, Truncate and the roll to a new segment
+	clock    clock      // guarded by appendMu
 	lastTime int64      // guarded by appendMu: store time of the last record appended, 0 before the first
 	closed   bool       // guarded by appendMu
 	sealed   bool       // guarded by appendMu: nothing is appended any more
@@ -200,7 +201,7 @@ func (l *Log) append(run []byte, seq Sequence) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res := Result{PhysicalOffset: l.queue.Written(), Size: len(run), StoreTimestamp: l.opts.Now(), QueueOffset: -1}
+	res := Result{PhysicalOffset: l.queue.Written(), Size: len(run), StoreTimestamp: l.now(), QueueOffset: -1}
 	if seq != nil {
 		res.QueueOffset = seq.NextOffset()
 	}
@@ -216,6 +217,14 @@ func (l *Log) append(run []byte, seq Sequence) (Result, error) {
 		seq.Advance(int64(res.Records))
 	}
 	return res, nil
+}
+
+// now is the time of the next record. The caller holds appendMu.
+func (l *Log) now() int64 {
+	if l.opts.Now != nil {
+		return l.opts.Now()
+	}
+	return l.clock.now()
 }
 
 // Wait returns when everything before the offset upTo is durable, under [SyncGroup]; under another policy at once. The
@@ -280,9 +289,6 @@ func storeTimePosition(r []byte) int {
 	}
 	return posStoreTimestamp
 }
-
-// putSize writes the length of b into its size field.
-func putSize(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b))) }
 
 // AppendRaw appends bytes of another log as they are, at the offset where they lay there: a replica's feed, cut anywhere,
 // blanks included. It gives ErrNotAtEnd when offset is not the end of this log; an empty log begins at the first offset.

@@ -414,6 +414,19 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	v.Release()
 }
 
+// The time of a record is the system's, to the millisecond, whenever it is asked for.
+func TestRecordsAreStampedWithTheSystemsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLog(t, memfs.New(), commitlog.Options{SegmentSize: 1 << 20, NoAhead: true})
+		for i := range 2000 {
+			res, err := l.Append(t.Context(), record(t, "x"), nil, false)
+			require.NoError(t, err)
+			require.Equal(t, time.Now().UnixMilli(), res.StoreTimestamp)
+			time.Sleep(time.Duration(i*i*7919) % (1200 * time.Microsecond))
+		}
+	})
+}
+
 // Nothing per message allocates, whatever the policy (R-E-091).
 func TestAppendDoesNotAllocate(t *testing.T) {
 	for _, policy := range []commitlog.SyncPolicy{commitlog.SyncInterval, commitlog.SyncGroup} {

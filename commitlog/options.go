@@ -97,9 +97,6 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Sparse {
 		c.Reserve = mappedfile.ReserveStep
 	}
-	if c.Now == nil {
-		c.Now = func() int64 { return time.Now().UnixMilli() }
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

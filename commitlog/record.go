@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rocketstore/rocketstore/message"
 )
@@ -21,6 +22,9 @@ const BlankSize = 8
 // Positions of fields that are read or filled in without decoding the whole record.
 const (
 	posMagic          = 4
+	posBodyCRC        = 8
+	posQueueID        = 12
+	posFlag           = 16
 	posQueueOffset    = 20
 	posPhysicalOffset = 28
 	posSysFlag        = 36
@@ -223,30 +227,39 @@ func (r *Record) CheckBody() error {
 // AppendTo appends the record's bytes with every field as it stands; the lengths, the record's size and the width of the
 // topic length come from the fields that they measure and from Magic. The host bits of SysFlag must fit the hosts.
 func (r *Record) AppendTo(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(r.EncodedSize()))
-	b = binary.BigEndian.AppendUint32(b, r.Magic)
-	b = binary.BigEndian.AppendUint32(b, r.BodyCRC)
-	b = binary.BigEndian.AppendUint32(b, uint32(r.QueueID))
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Flag))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.QueueOffset))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.PhysicalOffset))
-	b = binary.BigEndian.AppendUint32(b, uint32(r.SysFlag))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.BornTimestamp))
-	b = r.BornHost.AppendTo(b)
+	return appendTexts(r.appendHead(b, r.EncodedSize()), r.Magic, r.Topic, r.Properties)
+}
+
+// appendHead appends what stands before the topic's length, with room for a record of so many bytes.
+func (r *Record) appendHead(b []byte, size int) []byte {
+	b = slices.Grow(b, size)
+	h := b[len(b) : len(b)+posBornHost]
+	binary.BigEndian.PutUint32(h, uint32(size))
+	binary.BigEndian.PutUint32(h[posMagic:], r.Magic)
+	binary.BigEndian.PutUint32(h[posBodyCRC:], r.BodyCRC)
+	binary.BigEndian.PutUint32(h[posQueueID:], uint32(r.QueueID))
+	binary.BigEndian.PutUint32(h[posFlag:], uint32(r.Flag))
+	binary.BigEndian.PutUint64(h[posQueueOffset:], uint64(r.QueueOffset))
+	binary.BigEndian.PutUint64(h[posPhysicalOffset:], uint64(r.PhysicalOffset))
+	binary.BigEndian.PutUint32(h[posSysFlag:], uint32(r.SysFlag))
+	binary.BigEndian.PutUint64(h[posBornTimestamp:], uint64(r.BornTimestamp))
+	b = r.BornHost.AppendTo(b[:len(b)+posBornHost])
 	b = binary.BigEndian.AppendUint64(b, uint64(r.StoreTimestamp))
 	b = r.StoreHost.AppendTo(b)
 	b = binary.BigEndian.AppendUint32(b, uint32(r.ReconsumeTimes))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.PreparedTransactionOffset))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.Body)))
-	b = append(b, r.Body...)
-	if r.Magic == MagicV2 {
-		b = binary.BigEndian.AppendUint16(b, uint16(len(r.Topic)))
-	} else {
-		b = append(b, byte(len(r.Topic)))
+	return append(b, r.Body...)
+}
+
+// appendTexts appends topic and properties, each behind its length.
+func appendTexts[T, P []byte | string | message.Properties](b []byte, magic uint32, topic T, properties P) []byte {
+	if magic == MagicV2 {
+		b = append(b, byte(len(topic)>>8))
 	}
-	b = append(b, r.Topic...)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(r.Properties)))
-	return append(b, r.Properties...)
+	b = append(append(b, byte(len(topic))), topic...)
+	b = append(b, byte(len(properties)>>8), byte(len(properties)))
+	return append(b, properties...)
 }
 
 // EncodedSize is the number of bytes that AppendTo appends.
