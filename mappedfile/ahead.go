@@ -44,9 +44,9 @@ const (
 	// by a virtual machine's host.
 	zeroWrite = 64 << 10
 	// populatePiece is faulted in at a time; when that takes longer than slowPopulate, memory in pieces as long is not at hand, and when the appends
-	// catch up zeros are written instead, for scarceFor bytes.
+	// catch up zeros are written instead, for scarceFor bytes. A millisecond says nothing yet: of memory at hand the kernel may ready 8 MiB in it.
 	populatePiece = 1 << 20
-	slowPopulate  = time.Millisecond
+	slowPopulate  = 3 * time.Millisecond
 	scarceFor     = 64 << 20
 )
 

@@ -224,7 +224,7 @@ func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
 			case name == seg(size) && off < int64(len(line)):
 				over = over || appending
 			}
-		}}, func(int) { time.Sleep(2 * time.Millisecond) }}
+		}}, func(int) { time.Sleep(5 * time.Millisecond) }}
 		q := open(t, fsys, "log", mappedfile.Options{
 			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, Populate: 4 * page, ZeroAhead: 8 * page, Reserve: mappedfile.ReserveWhole,
 		})
@@ -271,7 +271,7 @@ func TestZerosAreWrittenWherePagesComeSlowly(t *testing.T) {
 			zeros := 0
 			fsys := &populates{
 				&writes{memfs.New(), func(_ string, _ int64, b []byte) { zeros += bytes.Count(b, []byte{0}) }},
-				func(int) { time.Sleep(2 * time.Millisecond) },
+				func(int) { time.Sleep(5 * time.Millisecond) },
 			}
 			q := open(t, fsys, "log", mappedfile.Options{SegmentSize: size, Ahead: true, Populate: 8 << 20, Reserve: reserve})
 			line := bytes.Repeat([]byte("y"), chunk)
