@@ -40,6 +40,8 @@ const (
 	mostUsedUp = 1 << 20
 	// zerosAtOnce is how many bytes of zeros are kept from the appends at a time: one that gets there waits for so many.
 	zerosAtOnce = 256 << 10
+	// zerosBeside is how many are written over the segment made ahead at a time: a sync of the log that meets them at the device waits for them.
+	zerosBeside = 64 << 10
 	// zeroWrite is the length of one write. Longer ones take their memory in pieces that may have to be cleared, or be supplied
 	// by a virtual machine's host.
 	zeroWrite = 64 << 10
@@ -93,7 +95,11 @@ func (g *background) nudge(from, to int64) {
 	if g == nil || !g.q.opts.Ahead {
 		return
 	}
-	if part := min(max(g.q.opts.Populate, g.q.opts.ZeroAhead)/4, mostUsedUp); part > 0 && from/part != to/part {
+	part := min(g.q.opts.Populate/4, mostUsedUp)
+	if ahead := g.q.opts.ZeroAhead; ahead > 0 {
+		part = min(ahead/4, zerosBeside)
+	}
+	if part > 0 && from/part != to/part {
 		g.signal()
 	}
 }
@@ -355,7 +361,7 @@ func (g *background) zeroReadySome() bool {
 	}
 	size := g.q.opts.SegmentSize
 	from, filled := s.readied, g.q.written.Load()-(s.start-size)
-	to := min(from+min(zerosAtOnce, g.q.opts.ZeroAhead), size)
+	to := min(from+min(zerosBeside, g.q.opts.ZeroAhead), size)
 	g.busy = from < to && from <= filled+filled/4
 	g.mu.Unlock()
 	if !g.busy { // only this goroutine sets it

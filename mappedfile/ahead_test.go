@@ -209,6 +209,32 @@ func (m *populatesMapping) Advise(_, n int, a mappedfile.Advice) error {
 	return nil
 }
 
+// The zeros of the segment made ahead come few at a time, however large a part of it the appends call for in the end.
+func TestZerosOfTheNextSegmentComeFewAtATime(t *testing.T) {
+	const size, line = 4 << 20, 16 << 10
+	synctest.Test(t, func(t *testing.T) {
+		since, most, all := 0, 0, 0
+		fsys := &writes{memfs.New(), func(name string, _ int64, b []byte) {
+			if name == seg(size) {
+				since, all = since+len(b), all+len(b)
+				most = max(most, since)
+			}
+		}}
+		q := open(t, fsys, "log", mappedfile.Options{
+			SegmentSize: size, Mode: mappedfile.Pwrite, Ahead: true, ZeroAhead: 1 << 20, Reserve: mappedfile.ReserveWhole,
+		})
+		for range size / line {
+			since = 0
+			_, err := q.Append(bytes.Repeat([]byte("y"), line))
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, size, all)
+		require.LessOrEqual(t, most, 128<<10)
+		require.NoError(t, q.Close())
+	})
+}
+
 // What is ready never goes back: the last pages of a segment may come when an append goes on in the next one, and no zeros are written over it then.
 func TestTheNextSegmentIsBegunBesideTheLastPagesOfTheOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
