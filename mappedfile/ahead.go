@@ -96,8 +96,8 @@ func (g *background) nudge(from, to int64) {
 		return
 	}
 	part := min(g.q.opts.Populate/4, mostUsedUp)
-	if ahead := g.q.opts.ZeroAhead; ahead > 0 {
-		part = min(ahead/4, zerosBeside)
+	if ahead := g.q.opts.ZeroAhead / 4; ahead > 0 {
+		part = min(ahead, zerosBeside)
 	}
 	if part > 0 && from/part != to/part {
 		g.signal()
