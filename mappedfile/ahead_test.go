@@ -228,6 +228,7 @@ func TestZerosOfTheNextSegmentComeFewAtATime(t *testing.T) {
 			_, err := q.Append(bytes.Repeat([]byte("y"), line))
 			require.NoError(t, err)
 			time.Sleep(time.Millisecond)
+			synctest.Wait()
 		}
 		require.Equal(t, size, all)
 		require.LessOrEqual(t, most, 128<<10)
