@@ -12,7 +12,7 @@ import (
 type Advice struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
-	Why     string `json:"why"` // with the figures that say so
+	Why     string `json:"why"` // the figures that say so, and the rule that they were judged by
 }
 
 // results by name.
@@ -82,13 +82,13 @@ func adviseFlush(r results) (Advice, bool) {
 	if !ok1 || !ok2 || !ok3 {
 		return Advice{}, false
 	}
-	a := Advice{Setting: "Sync (flush policy)", Value: "SyncInterval, FlushEvery at its default"}
-	const bearable = 20
-	if crowd.Rate*bearable >= loose.Rate || one.P99 < 2*time.Millisecond {
+	a := Advice{Setting: "Sync (flush policy)", Value: "SyncInterval, FlushEvery at its default of half a second"}
+	const bearable, quick = 20, 2 * time.Millisecond
+	if crowd.Rate*bearable >= loose.Rate || one.P99 < quick {
 		a.Value = "SyncGroup where the loss of the last half second in a power cut matters, else SyncInterval"
 	}
-	a.Why = fmt.Sprintf("messages of 1 KiB: %s without waiting; waiting for the disk %s from one producer (p50 %v, p99 %v), %s at best (%s)",
-		perSecond(loose.Rate), perSecond(one.Rate), rounded(one.P50), rounded(one.P99), perSecond(crowd.Rate), lastPart(crowd.Name))
+	a.Why = fmt.Sprintf("messages of 1 KiB: %s without waiting (%s); waiting for the disk %s from one producer (p50 %v, p99 %v), %s at best (%s); waiting is bearable at a %dth of the first rate or with a p99 below %v",
+		perSecond(loose.Rate), lastPart(loose.Name), perSecond(one.Rate), rounded(one.P50), rounded(one.P99), perSecond(crowd.Rate), lastPart(crowd.Name), bearable, quick)
 	return a, true
 }
 
@@ -106,6 +106,7 @@ func part(name, key string) string {
 // adviseWrite chooses the way of writing for both policies. A process that is killed loses what is staged, so staged has to be
 // much faster to be worth it.
 func adviseWrite(r results) (Advice, bool) {
+	const stagedPays = 2
 	a := Advice{Setting: "Write (how bytes reach the file)"}
 	var values, why []string
 	for _, p := range []string{"interval", "group"} {
@@ -117,7 +118,7 @@ func adviseWrite(r results) (Advice, bool) {
 				continue
 			}
 			figures = append(figures, mode+" "+perSecond(x.Rate))
-			if least := best.Rate * 1.05; x.Rate > least && (mode != "staged" || p == "group" || x.Rate > 2*best.Rate) {
+			if least := best.Rate * 1.05; x.Rate > least && (mode != "staged" || p == "group" || x.Rate > stagedPays*best.Rate) {
 				best = x
 			}
 		}
@@ -127,7 +128,8 @@ func adviseWrite(r results) (Advice, bool) {
 		values = append(values, part(best.Name, "write")+" for sync="+p)
 		why = append(why, "sync="+p+": "+strings.Join(figures, ", "))
 	}
-	a.Value, a.Why = strings.Join(values, ", "), strings.Join(why, "; ")+"; what is staged is lost when the process is killed"
+	a.Value, a.Why = strings.Join(values, ", "), strings.Join(why, "; ")+fmt.Sprintf(
+		"; what is staged is lost when the process is killed, so without waiting it has to be more than %d times as fast; a put that waits is answered when all is on the disk", stagedPays)
 	return a, true
 }
 
@@ -146,7 +148,8 @@ func advisePages(r results) (Advice, bool) {
 		if x.Bytes >= most*top && top > 0 {
 			return Advice{
 				Setting: "FlushPages (flushCommitLogLeastPages)", Value: part(x.Name, "pages"),
-				Why: fmt.Sprintf("a sync of so many pages reaches %.0f MB/s of %.0f MB/s at best, in %v", x.Bytes/1e6, top/1e6, rounded(x.P50)),
+				Why: fmt.Sprintf("a sync of so many mapped pages reaches %.0f MB/s of %.0f MB/s at best, in %v; it is the least number that reaches %.0f %%",
+					x.Bytes/1e6, top/1e6, rounded(x.P50), 100*most),
 			}, true
 		}
 	}
@@ -165,8 +168,8 @@ func advisePreallocation(r results) (Advice, bool) {
 	if zeroed.Rate > worthIt*reserved.Rate {
 		a.Value = "ReserveZero for SyncGroup, else ReserveWhole"
 	}
-	a.Why = fmt.Sprintf("64 KiB written and synced: %s into reserved blocks (p50 %v), %s into blocks written before (p50 %v)",
-		perSecond(reserved.Rate), rounded(reserved.P50), perSecond(zeroed.Rate), rounded(zeroed.P50))
+	a.Why = fmt.Sprintf("64 KiB written and synced: %s into reserved blocks (p50 %v), %s into blocks written before (p50 %v), which pay for writing them twice from %.1f times the rate on",
+		perSecond(reserved.Rate), rounded(reserved.P50), perSecond(zeroed.Rate), rounded(zeroed.P50), worthIt)
 	return a, true
 }
 
@@ -181,6 +184,6 @@ func adviseAhead(r results) (Advice, bool) {
 	if with.P999 > without.P999 && with.Rate < without.Rate {
 		a.Value = "of no use here"
 	}
-	a.Why = fmt.Sprintf("slowest of a thousand appends of 64 KiB: %v without, %v with; %s and %s", rounded(without.P999), rounded(with.P999), perSecond(without.Rate), perSecond(with.Rate))
+	a.Why = fmt.Sprintf("appends of 64 KiB, p999: %v without, %v with; %s and %s; of no use when it is worse in both", rounded(without.P999), rounded(with.P999), perSecond(without.Rate), perSecond(with.Rate))
 	return a, true
 }
