@@ -50,7 +50,6 @@ type Log struct {
 	gathers bool
 
 	appendMu sync.Mutex // held by Append, Truncate and the roll to a new segment
-	clock    clock      // guarded by appendMu
 	lastTime int64      // guarded by appendMu: store time of the last record appended, 0 before the first
 	closed   bool       // guarded by appendMu
 	sealed   bool       // guarded by appendMu: nothing is appended any more
@@ -201,7 +200,7 @@ func (l *Log) append(run []byte, seq Sequence) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res := Result{PhysicalOffset: l.queue.Written(), Size: len(run), StoreTimestamp: l.now(), QueueOffset: -1}
+	res := Result{PhysicalOffset: l.queue.Written(), Size: len(run), StoreTimestamp: l.opts.Now(), QueueOffset: -1}
 	if seq != nil {
 		res.QueueOffset = seq.NextOffset()
 	}
@@ -217,14 +216,6 @@ func (l *Log) append(run []byte, seq Sequence) (Result, error) {
 		seq.Advance(int64(res.Records))
 	}
 	return res, nil
-}
-
-// now is the time of the next record. The caller holds appendMu.
-func (l *Log) now() int64 {
-	if l.opts.Now != nil {
-		return l.opts.Now()
-	}
-	return l.clock.now()
 }
 
 // Wait returns when everything before the offset upTo is durable, under [SyncGroup]; under another policy at once. The

@@ -97,6 +97,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Sparse {
 		c.Reserve = mappedfile.ReserveStep
 	}
+	if c.Now == nil {
+		c.Now = new(clock).now // which appendMu guards
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
