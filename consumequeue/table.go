@@ -39,7 +39,7 @@ type Table struct {
 	order   *btree.BTreeG[*Queue]       // the same by topic and id; guarded by mu
 	notices []mappedfile.Notice         // guarded by mu
 
-	recent [recentQueues]atomic.Pointer[Queue] // queues looked up last, where slot says: found without a lock; some are removed since
+	recent [recentQueues]atomic.Pointer[Queue] // queues looked up last, where Slot says: found without a lock; some are removed since
 
 	syncMu  sync.Mutex // held by Sync
 	dirtyMu sync.Mutex
@@ -243,7 +243,7 @@ func (t *Table) Lookup(topic string, id int32) *Queue { return lookup(t, topic, 
 func (t *Table) LookupBytes(topic []byte, id int32) *Queue { return lookup(t, topic, id) }
 
 func lookup[T string | []byte](t *Table, topic T, id int32) *Queue {
-	recent := &t.recent[slot(topic, id)]
+	recent := &t.recent[Slot(topic, id, recentQueues)]
 	if q := recent.Load(); q != nil && q.id == id && q.topic == string(topic) && !q.removed.Load() {
 		return q
 	}
@@ -256,13 +256,13 @@ func lookup[T string | []byte](t *Table, topic T, id int32) *Queue {
 	return q
 }
 
-// slot is where a queue stands in recent. Topics of one length mostly differ at the end.
-func slot[T string | []byte](topic T, id int32) int {
+// Slot is where n places, a power of two, remember a queue. Topics of one length mostly differ at the end.
+func Slot[T string | []byte](topic T, id int32, n int) int {
 	at := int(id) + len(topic)
 	if len(topic) > 0 {
 		at += int(topic[len(topic)-1]) * 5
 	}
-	return at & (recentQueues - 1)
+	return at & (n - 1)
 }
 
 // Ensure gives a queue and makes it when there is none. Nothing is created on disk before the first unit. A topic that

@@ -59,13 +59,7 @@ type Placement struct {
 }
 
 // slot is where n places, a power of two, remember the queue.
-func (p *Placement) slot(n int) int {
-	slot := int(p.QueueID) + len(p.Topic)
-	if last := len(p.Topic) - 1; last >= 0 {
-		slot += int(p.Topic[last]) * 5 // topics of one length mostly differ at the end
-	}
-	return slot & (n - 1)
-}
+func (p *Placement) slot(n int) int { return consumequeue.Slot(p.Topic, p.QueueID, n) }
 
 // Deriver knows what a record means for the structures that are made from the log.
 type Deriver struct {
