@@ -36,8 +36,6 @@ type background struct {
 }
 
 const (
-	// mostUsedUp is how many bytes of what is ready the appends use up before the background readies more.
-	mostUsedUp = 1 << 20
 	// zerosAtOnce is how many bytes of zeros are kept from the appends at a time: one that gets there waits for so many.
 	zerosAtOnce = 256 << 10
 	// zerosBeside is how many are written over the segment made ahead at a time: a sync of the log that meets them at the device waits for them.
@@ -95,7 +93,7 @@ func (g *background) nudge(from, to int64) {
 	if g == nil || !g.q.opts.Ahead {
 		return
 	}
-	part := min(g.q.opts.Populate/4, mostUsedUp)
+	part := g.populatePart()
 	if ahead := g.q.opts.ZeroAhead / 4; ahead > 0 {
 		part = min(ahead, zerosBeside)
 	}
@@ -103,6 +101,9 @@ func (g *background) nudge(from, to int64) {
 		g.signal()
 	}
 }
+
+// populatePart is how many bytes of what is faulted in the appends use up before the background faults in more.
+func (g *background) populatePart() int64 { return min(g.q.opts.Populate/4, populatePiece) }
 
 // pass is called before bytes up to end are written, and returns when no zeros will come there.
 func (g *background) pass(end int64) {
@@ -284,7 +285,7 @@ func (g *background) populateSome() bool {
 	}
 	from := max(end, min(g.readied.Load(), s.end()))
 	to := min(from+populatePiece, end+q.opts.Populate, s.end())
-	if from >= to || to < s.end() && to-from < min(populatePiece, q.opts.Populate/4) {
+	if from >= to || to < s.end() && to-from < g.populatePart() {
 		return false // the appends wake us again; following each of them would cost a call for each
 	}
 	begun := time.Now()
